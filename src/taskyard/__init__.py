@@ -1,0 +1,1 @@
+"""Taskyard: the task engine for teams of AI agents."""

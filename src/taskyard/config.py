@@ -1,0 +1,104 @@
+"""
+Settings: defaults, then `config.toml`, then the environment.
+
+The file is `$XDG_CONFIG_HOME/taskyard/config.toml` (usually `~/.config/taskyard/config.toml`).
+A key `lock_timeout = 5` there is `TASKYARD_LOCK_TIMEOUT=5` in the environment.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import NamedTuple
+
+from taskyard.errors import BadValue, Damaged
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+class Settings(NamedTuple):
+    """Everything that can be set, each number with its reason."""
+
+    lock_timeout: float = 15.0  #: longer than the 10 s after which another program's lock counts as stale
+    durability: str = "process"  #: "process" survives kill -9 of anything; "power" also a power cut, by fsync
+    debounce: float = 0.01  #: seconds a burst of file events may gather before watchers wake; at most 0.05
+    poll_interval: float = 5.0  #: how often a watcher looks by itself while something is unfinished
+    lease_seconds: float = 600.0  #: how long a time lease lasts between renewals
+    lease_losses: int = 3  #: this many lost holders set a task aside for a person
+    hook_timeout: float = 60.0  #: a hook still running then is ended and does not block
+    paths_policy: str = "warn"  #: overlapping `paths` of two open claims: "warn", "refuse" or "off"
+    verify_nudge: bool = True  #: ask for an independent verifier after the last of three or more tasks
+    verifier: str = "verification"  #: the agent type that gives the verdict
+    stalled_after: float = 60.0  #: seconds without progress while working before a member counts as stalled
+
+
+def load(environ: Mapping[str, str] | None = None) -> Settings:
+    """The settings in force for this process.
+
+    Raises:
+        Damaged: the settings file is not TOML.
+        BadValue: a setting is unknown, or of the wrong type or range.
+    """
+    env = os.environ if environ is None else environ
+    values = _from_file(env)
+    for name in Settings._fields:
+        if (text := env.get(f"TASKYARD_{name.upper()}")) is not None:
+            values[name] = text
+    return _checked(values) if values else Settings()
+
+
+def config_folder(env: Mapping[str, str]) -> str:
+    """Where Taskyard's own configuration lives."""
+    base = env.get("XDG_CONFIG_HOME") or os.path.join(env.get("HOME") or os.path.expanduser("~"), ".config")
+    return os.path.join(base, "taskyard")
+
+
+def _from_file(env: Mapping[str, str]) -> dict[str, object]:
+    path = os.path.join(config_folder(env), "config.toml")
+    try:
+        with open(path, "rb") as file:
+            import tomllib  # 15 ms that only those with a settings file pay
+
+            found = tomllib.load(file)
+    except (FileNotFoundError, NotADirectoryError, PermissionError):
+        return {}
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise Damaged(path, str(error)) from error
+    return {name: value for name, value in found.items() if not isinstance(value, (dict, list))}
+
+
+_CHOICES = {"durability": ("process", "power"), "paths_policy": ("warn", "refuse", "off")}
+_YES, _NO = ("1", "true", "yes", "on"), ("0", "false", "no", "off")
+
+
+def _checked(values: Mapping[str, object]) -> Settings:
+    known: dict[str, object] = {}
+    for name, value in values.items():
+        if name not in Settings._fields:
+            raise BadValue("The setting", name, f"one of {', '.join(Settings._fields)}")
+        known[name] = _typed(name, value)
+    settings = Settings(**known)  # type: ignore[arg-type]  # _typed gave each field its own type
+    if not 0 <= settings.debounce <= 0.05:
+        raise BadValue("debounce", settings.debounce, "at most 0.05 seconds")
+    return settings
+
+
+def _typed(name: str, value: object) -> object:
+    default = Settings._field_defaults[name]
+    if isinstance(default, bool):
+        if str(value).lower() not in _YES + _NO:
+            raise BadValue(name, value, "true or false")
+        return str(value).lower() in _YES
+    if isinstance(default, str):
+        choices = _CHOICES.get(name)
+        if choices and value not in choices:
+            raise BadValue(name, value, " or ".join(choices))
+        return str(value)
+    try:
+        number = type(default)(str(value))  # "5" and 5 alike
+    except ValueError as error:
+        raise BadValue(name, value, "a number") from error
+    if not 0 <= number < float("inf"):
+        raise BadValue(name, value, "a number from 0")
+    return number

@@ -1,0 +1,142 @@
+"""
+What a task on the shared list is.
+
+Records are named tuples: immutable, cheap to make by the thousand, and free of imports that
+the command line would have to pay for.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import NamedTuple
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+
+class TaskStatus(StrEnum):
+    """The life of a task, in the order people read a board."""
+
+    PENDING = "pending"  #: nobody works on it yet
+    IN_PROGRESS = "in_progress"  #: its owner works on it now
+    COMPLETED = "completed"  #: done
+
+
+class Lease(NamedTuple):
+    """Which instance holds a claim, and until when."""
+
+    owner: str  #: the name everyone sees
+    instance: str  #: the one process, job or person behind the name
+    token: str  #: proves that a write comes from this very claim
+    kind: str  #: "process" (ends at the kernel's word), "time" (renewed by calls), "manual" (no end)
+    since: int  #: epoch ms of the claim
+    expires: int | None = None  #: epoch ms, for kind "time"
+    host: str = ""  #: the machine and boot the holder lives on, for kind "process"
+    lock: str = ""  #: the file whose kernel lock says that the holder lives
+
+
+class Task(NamedTuple):
+    """One unit of work on the shared list.
+
+    The fields up to `updated_at` are the file's. Those after it belong to the answer that
+    brought the record: they are never stored.
+    """
+
+    id: str
+    subject: str
+    description: str = ""
+    active_form: str | None = None
+    owner: str | None = None
+    status: TaskStatus = TaskStatus.PENDING
+    blocks: tuple[str, ...] = ()
+    blocked_by: tuple[str, ...] = ()
+    metadata: Mapping[str, object] = {}  # noqa: RUF012  (never mutated; a NamedTuple default)
+    created_at: int | None = None
+    updated_at: int | None = None
+    lease: Lease | None = None  #: who holds it now, where that is known
+    ready: tuple[str, ...] = ()  #: after completing: the tasks this made ready
+    notes: tuple[str, ...] = ()  #: what the answer adds for the reader: warnings, the nudge
+
+    @property
+    def is_done(self) -> bool:
+        """Whether nothing is left to do."""
+        return self.status is TaskStatus.COMPLETED
+
+    @property
+    def is_internal(self) -> bool:
+        """Whether this is a tracker, hidden from people and never worked on."""
+        return bool(self.metadata.get("_internal"))
+
+    @property
+    def extra(self) -> Mapping[str, object]:
+        """What Taskyard keeps beyond Claude Code's fields (`metadata.taskyard`)."""
+        found = self.metadata.get("taskyard")
+        return found if isinstance(found, dict) else {}
+
+    @property
+    def is_held(self) -> bool:
+        """Whether it was set aside after losing three holders; `claim_next` skips it."""
+        return bool(self.extra.get("held"))
+
+
+class Draft(NamedTuple):
+    """A task to be: checked, without an id."""
+
+    subject: str
+    description: str = ""
+    active_form: str | None = None
+    owner: str | None = None
+    status: TaskStatus = TaskStatus.PENDING
+    blocks: tuple[str, ...] = ()
+    blocked_by: tuple[str, ...] = ()
+    metadata: Mapping[str, object] = {}  # noqa: RUF012
+
+
+class Act(NamedTuple):
+    """Who changes the list, and why: what the event log keeps of every change."""
+
+    by: str | None  #: the agent or person, where known
+    cause: str  #: the verb: "create", "claim", "complete", …, "external", "lease_lost"
+    via: str = "api"  #: the door it came through: "api", "cli", "mcp", "hook", "watch"
+    note: str = ""  #: a reason in words, where one was given
+
+
+class Change(NamedTuple):
+    """One entry of a list's event log: what became of which tasks."""
+
+    id: int  #: its place in the log; larger is later
+    at: int  #: epoch ms
+    act: Act
+    tasks: Mapping[str, Task | None]  #: each task as it was afterwards; None = gone
+    aborted: bool = False  #: the writer died before it took effect
+
+
+class DamagedFile(NamedTuple):
+    """A file in a list's folder that cannot be read as a task."""
+
+    file: str
+    why: str
+
+
+class Listing(NamedTuple):
+    """What is on a list, by ascending id, and what could not be read."""
+
+    tasks: tuple[Task, ...]
+    damaged: tuple[DamagedFile, ...] = ()
+
+
+class Facts(NamedTuple):
+    """All that a rule may know when it decides about one task."""
+
+    task: Task
+    lease: Lease | None  #: the lease record, if its holder still counts as living
+    look: Callable[[str], Task | None]  #: another task by id, as it is under the lock
+    everything: Callable[[], Sequence[Task]]  #: all tasks; only with the list lock
+
+
+class Decision(NamedTuple):
+    """What a rule answers: the task as it shall be, and the lease that goes with it."""
+
+    task: Task
+    lease: Lease | None
