@@ -1,0 +1,198 @@
+"""
+Locks the kernel keeps: freed at death, whoever dies and however.
+
+A lock is a byte range of a file (an "open file description" lock), so that one file serves a
+whole list: byte 0 is the list, byte N is task N. Each holder opens the file anew, so threads
+exclude each other as processes do. Waiting costs nothing: a thread sleeps in the kernel until
+the range is free, and the caller waits for that thread, for as long as it wants and no longer.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import struct
+import threading
+
+from taskyard.clock import elapsed
+from taskyard.disk.files import storage_error
+from taskyard.errors import Busy
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+_FLOCK = struct.Struct("hhqqi4x")
+_OPEN = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+_RELEASE = _FLOCK.pack(fcntl.F_UNLCK, os.SEEK_SET, 0, 0, 0)
+
+#: Descriptors that hold locks now, so that a forked child can let go of its copies: it shares
+#: the lock otherwise, and keeps it alive after our death.
+_held: set[int] = set()
+
+
+class RangeLock:
+    """One holder of some bytes of a lock file; `with` lets go of all of them."""
+
+    __slots__ = ("fd", "path")
+
+    def __init__(self, path: str, *, mode: int = 0o600) -> None:
+        self.path = path
+        try:
+            self.fd = os.open(path, _OPEN, mode)
+        except OSError as error:
+            raise storage_error(path, error) from error
+        _held.add(self.fd)
+
+    def take(self, offset: int, *, timeout: float, what: str, shared: bool = False) -> None:
+        """Hold byte `offset`, waiting at most `timeout` seconds.
+
+        Raises:
+            Busy: it was not free in time; names the holder.
+        """
+        if not self.try_take(offset, shared=shared) and not self._wait(offset, timeout, shared):
+            raise Busy(what, holder_of(self.path, offset), timeout)
+
+    def try_take(self, offset: int, *, shared: bool = False) -> bool:
+        """Hold byte `offset` if that is possible right now."""
+        kind = fcntl.F_RDLCK if shared else fcntl.F_WRLCK
+        try:
+            fcntl.fcntl(self.fd, fcntl.F_OFD_SETLK, _FLOCK.pack(kind, os.SEEK_SET, offset, 1, 0))
+        except OSError as error:
+            if error.errno in (errno.EAGAIN, errno.EACCES):
+                return False
+            raise storage_error(self.path, error) from error
+        return True
+
+    def _wait(self, offset: int, timeout: float, shared: bool) -> bool:
+        """Sleep until the kernel grants the range; a helper thread does the sleeping."""
+        waiter = _Waiter(self.fd, offset, shared)
+        return waiter.granted(timeout)
+
+    def close(self) -> None:
+        """Let go of everything. Explicitly: a forked child may still hold a copy of the descriptor."""
+        _held.discard(self.fd)
+        try:
+            fcntl.fcntl(self.fd, fcntl.F_OFD_SETLK, _RELEASE)
+        finally:
+            os.close(self.fd)
+
+    def __enter__(self) -> RangeLock:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+class _Waiter:
+    """A thread asleep in F_OFD_SETLKW on a descriptor of its own copy."""
+
+    def __init__(self, fd: int, offset: int, shared: bool) -> None:
+        self._fd = os.dup(fd)  # same open file description: what it is granted, `fd` holds
+        self._request = _FLOCK.pack(fcntl.F_RDLCK if shared else fcntl.F_WRLCK, os.SEEK_SET, offset, 1, 0)
+        self._undo = _FLOCK.pack(fcntl.F_UNLCK, os.SEEK_SET, offset, 1, 0)
+        self._settled = threading.Lock()
+        self._done = threading.Event()
+        self._abandoned = self._ok = False
+
+    def granted(self, timeout: float) -> bool:
+        threading.Thread(target=self._sleep, name="taskyard-lock", daemon=True).start()
+        self._done.wait(timeout)
+        with self._settled:
+            self._abandoned = not self._ok
+            return self._ok
+
+    def _sleep(self) -> None:
+        try:
+            fcntl.fcntl(self._fd, fcntl.F_OFD_SETLKW, self._request)
+            with self._settled:
+                if self._abandoned:
+                    fcntl.fcntl(self._fd, fcntl.F_OFD_SETLK, self._undo)
+                else:
+                    self._ok = True
+        except OSError:
+            pass  # the caller sees a timeout and names the holder
+        finally:
+            os.close(self._fd)
+            self._done.set()
+
+
+def is_held(path: str, offset: int = 0) -> bool:
+    """Whether some living process holds byte `offset` of `path`, by the kernel's word."""
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return False
+    except OSError as error:
+        raise storage_error(path, error) from error
+    try:
+        asked = _FLOCK.pack(fcntl.F_RDLCK, os.SEEK_SET, offset, 1, 0)
+        answer = fcntl.fcntl(fd, fcntl.F_OFD_GETLK, asked)
+        return bool(_FLOCK.unpack(answer)[0] != fcntl.F_UNLCK)
+    finally:
+        os.close(fd)
+
+
+def holder_of(path: str, offset: int) -> str:
+    """Who holds byte `offset` of `path`, in words: the kernel lists locks per open descriptor."""
+    try:
+        inode = os.stat(path).st_ino
+        pids = [int(name) for name in os.listdir("/proc") if name.isdigit()]
+    except OSError:
+        return "another process"
+    deadline = elapsed() + 1.0
+    for pid in pids:
+        if elapsed() > deadline:
+            break
+        if _holds(pid, inode, offset):
+            return f"process {pid} ({_command(pid)})"
+    return "a process that cannot be seen from here"
+
+
+def _holds(pid: int, inode: int, offset: int) -> bool:
+    folder = f"/proc/{pid}/fdinfo"
+    try:
+        for name in os.listdir(folder):
+            with open(f"{folder}/{name}", encoding="ascii", errors="replace") as file:
+                if any(_is_lock(line, inode, offset) for line in file if line.startswith("lock:")):
+                    return True
+    except OSError:
+        pass  # ended meanwhile, or somebody else's
+    return False
+
+
+def _is_lock(line: str, inode: int, offset: int) -> bool:
+    """`lock: 1: OFDLCK ADVISORY WRITE -1 00:1a:4711 0 0`: the last three are file, first and last byte."""
+    parts = line.split()
+    if len(parts) < 4 or not parts[-3].endswith(f":{inode}"):
+        return False
+    last = offset if parts[-1] == "EOF" else int(parts[-1])
+    return int(parts[-2]) <= offset <= last
+
+
+def _command(pid: int) -> str:
+    try:
+        with open(f"/proc/{pid}/cmdline", "rb") as file:
+            words = file.read(200).split(b"\0")
+    except OSError:
+        return "ended meanwhile"
+    return " ".join(word.decode("utf-8", "replace") for word in words if word)[:80] or "unknown"
+
+
+def _let_go_in_child() -> None:
+    for fd in _held:
+        try:
+            os.close(fd)
+        except OSError:
+            pass
+    _held.clear()
+
+
+def take_in_order(lock: RangeLock, ranges: Sequence[tuple[int, bool]], *, timeout: float, what: str) -> None:
+    """Hold several bytes, `(offset, shared)`, always in ascending order so that nobody deadlocks."""
+    for offset, shared in sorted(ranges):
+        lock.take(offset, timeout=timeout, what=f"task #{offset} of {what}" if offset else what, shared=shared)
+
+
+os.register_at_fork(after_in_child=_let_go_in_child)
