@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
 
 class TaskStatus(StrEnum):
@@ -119,11 +119,16 @@ class DamagedFile(NamedTuple):
     why: str
 
 
-class Listing(NamedTuple):
-    """What is on a list, by ascending id, and what could not be read."""
+class Listing(tuple[Task, ...]):
+    """The tasks of a list by ascending id; `damaged` names the files that could not be read."""
 
-    tasks: tuple[Task, ...]
-    damaged: tuple[DamagedFile, ...] = ()
+    damaged: tuple[DamagedFile, ...]
+
+    def __new__(cls, tasks: Iterable[Task] = (), damaged: Iterable[DamagedFile] = ()) -> Listing:
+        """Tasks in the order given."""
+        listing = super().__new__(cls, tasks)
+        listing.damaged = tuple(damaged)
+        return listing
 
 
 class Facts(NamedTuple):
