@@ -65,6 +65,10 @@ class RangeLock:
             raise storage_error(self.path, error) from error
         return True
 
+    def drop(self, offset: int) -> None:
+        """Let go of byte `offset` alone."""
+        fcntl.fcntl(self.fd, fcntl.F_OFD_SETLK, _FLOCK.pack(fcntl.F_UNLCK, os.SEEK_SET, offset, 1, 0))
+
     def _wait(self, offset: int, timeout: float, shared: bool) -> bool:
         """Sleep until the kernel grants the range; a helper thread does the sleeping."""
         waiter = _Waiter(self.fd, offset, shared)
