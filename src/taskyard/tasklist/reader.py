@@ -39,7 +39,7 @@ _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
 
 
 class Seen(NamedTuple):
-    """One task file at one moment. Exactly one of `task` and `damage` is set."""
+    """One task file at one moment. Neither task nor damage: it only marks the task as deleted."""
 
     task: Task | None
     damage: str | None
@@ -116,18 +116,13 @@ class TaskReader:
         if seen is None:
             self._cache.pop(task_id, None)
             return None
-        item: Task | DamagedFile | None = seen.task
-        if seen.damage is not None:
-            item = DamagedFile(f"{task_id}.json", seen.damage) if seen.damage != _DELETED else None
+        item = DamagedFile(f"{task_id}.json", seen.damage) if seen.damage is not None else seen.task
         now = seen.stat
         if time.time_ns() - max(now.st_mtime_ns, now.st_ctime_ns) > _YOUNG_NS:
             self._cache[task_id] = ((now.st_mtime_ns, now.st_ctime_ns, now.st_size, now.st_ino), item)
         else:
             self._cache.pop(task_id, None)
         return item
-
-
-_DELETED = "it is marked deleted"
 
 
 def _look(path: str, task_id: str) -> Seen | None:
@@ -139,12 +134,13 @@ def _look(path: str, task_id: str) -> Seen | None:
         return _closed(path, error)
     try:
         found = os.fstat(fd)
-        data = b"" if stat.S_ISDIR(found.st_mode) else os.pread(fd, LARGEST_RECORD + 1, 0)
+        plain = stat.S_ISREG(found.st_mode)
+        data = os.pread(fd, min(found.st_size, LARGEST_RECORD) + 1, 0) if plain else b""
     except OSError as error:
         raise storage_error(path, error) from error
     finally:
         os.close(fd)
-    if not stat.S_ISREG(found.st_mode):
+    if not plain:
         return Seen(None, "it is no plain file", found, b"", {})
     if len(data) > LARGEST_RECORD:
         return Seen(None, f"it is larger than {LARGEST_RECORD:,} bytes", found, data, {})
@@ -154,7 +150,7 @@ def _look(path: str, task_id: str) -> Seen | None:
     except Unreadable as why:
         return Seen(None, str(why), found, data, {})
     except DeletedMark:
-        return Seen(None, _DELETED, found, data, {})
+        return Seen(None, None, found, data, {})
 
 
 def _closed(path: str, error: OSError) -> Seen | None:
