@@ -11,6 +11,7 @@ changes. System packages are installed by apt-get for root; anybody else is show
 from __future__ import annotations
 
 import hashlib
+import importlib
 import importlib.util
 import os
 import shlex
@@ -117,6 +118,7 @@ def missing(needs: tuple[Need, ...] | list[Need]) -> list[Need]:
 def is_there(need: Need) -> bool:
     """Whether a command is on the PATH, or a Python module can be found."""
     if need is VENV_NEED:
+        importlib.invalidate_caches()  # apt-get may have brought it since the last look
         return importlib.util.find_spec(need.command) is not None
     return shutil.which(need.command) is not None
 
