@@ -12,6 +12,7 @@ Every error Taskyard raises on purpose.
   x Busy                    exit 75  somebody holds the lock: try again
   x Damaged                 exit 1   a file cannot be read as what it should be
   x StorageError            exit 1   the disk said no
+  x Cancelled               exit 130 the caller gave up while it ran
 
 Each class carries its facts as attributes; the message is one sentence for people.
 Front ends use `code`, `exit_code` and `facts()`; nobody matches on message text.
@@ -325,6 +326,17 @@ class StorageError(TaskyardError):
         super().__init__(f"{path}: {why}.")
         self.path = path
         self.why = why
+
+
+class Cancelled(TaskyardError):
+    """The caller gave up while something ran; it was ended and nothing was saved."""
+
+    code = "cancelled"
+    exit_code = 130
+
+    def __init__(self, what: str) -> None:
+        super().__init__(f"{what} was ended because the caller gave up. Nothing was saved.")
+        self.what = what
 
 
 def clipped(value: str, most: int = 60) -> str:
