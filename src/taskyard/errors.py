@@ -8,7 +8,8 @@ Every error Taskyard raises on purpose.
     + TaskNotFound, RecipientNotFound, TeamNotFound, ListNotFound
   x Conflict                exit 5   well formed, wrong moment: look again
     + AlreadyClaimed, AlreadyResolved, Blocked, AgentBusy, BadTransition, Cycle,
-      LeaseLost, HookRefused, AcceptanceFailed, Untrusted, PathsOverlap, AlreadyExists
+      LeaseLost, HookRefused, AcceptanceFailed, Untrusted, PathsOverlap, AlreadyExists,
+      TeamHasLivingMembers
   x Busy                    exit 75  somebody holds the lock: try again
   x Damaged                 exit 1   a file cannot be read as what it should be
   x StorageError            exit 1   the disk said no
@@ -160,6 +161,17 @@ class AlreadyExists(Conflict):
     def __init__(self, what: str, name: str) -> None:
         super().__init__(f"There is already {what} called {name!r}.")
         self.name = name
+
+
+class TeamHasLivingMembers(Conflict):
+    """A team is not dissolved under the feet of those who work in it."""
+
+    code = "team_has_living_members"
+
+    def __init__(self, team: str, members: Sequence[str]) -> None:
+        super().__init__(f"Team {team!r} still has living members: {', '.join(members)}. Use --force to remove it.")
+        self.team = team
+        self.members = tuple(members)
 
 
 class AlreadyClaimed(Conflict):
