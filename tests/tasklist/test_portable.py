@@ -7,7 +7,7 @@ from itertools import count
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from taskyard.errors import BadName, BadText, BadValue, Cycle, TaskyardError
@@ -108,14 +108,12 @@ def described(tasks: Sequence[Task]) -> list[object]:
 @pytest.mark.req("L-22")
 @pytest.mark.parametrize("format", ["json", "csv"])
 @given(tasks=lists_of_tasks())
-@settings(max_examples=40)
 def test_a_list_exported_and_imported_elsewhere_is_the_same_list(format: str, tasks: list[Task]) -> None:
     assert described(apply(parse(export(tasks, format), format))) == described(tasks)
 
 
 @pytest.mark.req("L-22")
 @given(tasks=lists_of_tasks())
-@settings(max_examples=60)
 def test_a_markdown_checklist_comes_back_as_the_same_list_with_parts_below_their_parents(tasks: list[Task]) -> None:
     back = {item.key: item for item in parse(export(tasks, "markdown", list_name="release"), "markdown")}
     assert set(back) == {task.id for task in tasks}
@@ -147,7 +145,6 @@ def test_json_keeps_every_field_and_all_metadata(metadata: dict[str, Any], activ
 @pytest.mark.parametrize("format", READ)
 @pytest.mark.parametrize("list_name", ["", "release"])
 @given(tasks=lists_of_tasks())
-@settings(max_examples=20)
 def test_importing_twice_adds_nothing(format: str, list_name: str, tasks: list[Task]) -> None:
     text = export(tasks, format, list_name=list_name)
     once = apply(parse(text, format), list_name="other")
