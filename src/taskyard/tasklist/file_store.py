@@ -206,6 +206,10 @@ class FileStore:
         """Bring a removed task back under its id."""
         return self._files.persist(lambda: edges.restore(self._files, task_id, act))
 
+    def signal(self) -> None:
+        """Wake whoever waits in this process, at once."""
+        self._files.tasks.signal()
+
     def close(self) -> None:
         """Let go of open files."""
         self._files.close()

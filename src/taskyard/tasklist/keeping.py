@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from taskyard.clock import elapsed
 from taskyard.names import check_id
 from taskyard.tasklist.list_core import ListCore, checked_ids
-from taskyard.tasklist.model import Change, Listing, Task
+from taskyard.tasklist.model import Change, Decision, Facts, Listing, Task
+from taskyard.tasklist.rules import merged
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
+
+#: With nothing unfinished only file events matter; this is how long one sleep for them lasts.
+_LONG = 3600.0
 
 
 class Keeping(ListCore):
@@ -35,6 +40,63 @@ class Keeping(ListCore):
     def log(self, task_id: str | None = None, *, since: int = 0) -> tuple[Change, ...]:
         """What happened, oldest first: to one task, or to the whole list from an entry's id on."""
         return tuple(self.store.changes(since, task_id=None if task_id is None else check_id(task_id)))
+
+    def watch(self, *, since: int | None = None, timeout: float | None = None) -> Iterator[Change]:
+        """Every change as it happens, by whomever, from now or from an entry's id on.
+
+        Ends after `timeout` seconds without one; never, if not given. While something is unfinished
+        it also looks by itself every few seconds, so that a dead holder's task comes back.
+        """
+        position = self.store.position() if since is None else since
+        deadline = None if timeout is None else elapsed() + timeout
+        while True:
+            unfinished = any(not task.is_done for task in self.store.list())
+            for change in self.store.changes(position):
+                position = change.id + 1
+                yield change
+                deadline = None if timeout is None else elapsed() + timeout
+            pause = self.settings.poll_interval if unfinished else _LONG
+            if deadline is not None:
+                pause = min(pause, deadline - elapsed())
+                if pause <= 0:
+                    return
+            self.store.wait(pause)
+
+    def export(self, format: str = "json") -> str:
+        """The list as text: json, markdown, csv, dot or mermaid."""
+        from taskyard.tasklist.portable import export
+
+        return export(self.list(), format, list_name=self.name)
+
+    def import_(self, text: str, format: str = "json", *, agent: str | None = None) -> tuple[Task, ...]:
+        """Add the tasks of an export (json, markdown, csv) that are not on the list yet; those added.
+
+        Raises:
+            UsageError: the text cannot be read; says where.
+            Cycle: its tasks wait for each other. Nothing was added.
+        """
+        from taskyard.tasklist.import_plan import plan_import
+        from taskyard.tasklist.portable import parse
+
+        plan = plan_import(parse(text, format, source=""), self.list(), list_name=self.name)
+        ids = {skipped.key: skipped.task_id for skipped in plan.skip}
+        added: list[Task] = []
+        for item in plan.create:
+            task = self.store.create(plan.draft(item, ids), self._act(agent, "import"))
+            ids[item.key] = task.id
+            added.append(task)
+        for key, parent in plan.late_parents:
+            self._set_parent(ids[key], ids[parent], agent)
+        if added:
+            self.outside.changed()
+        return tuple(added)
+
+    def _set_parent(self, task_id: str, parent: str, agent: str | None) -> None:
+        def rule(facts: Facts) -> Decision:
+            extra = {"taskyard": {**facts.task.extra, "parent": parent}}
+            return Decision(facts.task._replace(metadata=merged(facts.task.metadata, extra)), facts.lease)
+
+        self.store.update(task_id, rule, self._act(agent, "import"))
 
     def block(self, task_id: str, *, by: str | Iterable[str], agent: str | None = None) -> Task:
         """Let a task wait for others: all of them, or nothing changes.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from _thread import allocate_lock
 
 from taskyard.errors import Damaged
@@ -120,6 +121,12 @@ class ListReader:
         woken = self._wake.wait(timeout, debounce=debounce)
         self._wake.changed()
         return woken
+
+    def signal(self) -> None:
+        """Wake whoever waits for this list in this process; nobody waits where nobody watches yet."""
+        watch = sys.modules.get("taskyard.disk.watch")
+        if watch is not None:
+            watch.watcher().signal(self._folder.path)
 
     def close(self) -> None:
         """Follow the folder no longer."""

@@ -175,6 +175,9 @@ class MemoryStore:
             self._waited_at = len(self._log)
             return changed
 
+    def signal(self) -> None:
+        """Whoever waits was woken by the change itself."""
+
     def close(self) -> None:
         """Nothing is open."""
 

@@ -99,6 +99,10 @@ class TaskStore(Protocol):
         """Sleep until something may have changed, at most `timeout` seconds; whether something may have."""
         ...
 
+    def signal(self) -> None:
+        """Wake whoever waits in this process, at once."""
+        ...
+
     def close(self) -> None:
         """Let go of what is open."""
         ...
