@@ -215,7 +215,7 @@ keys = st.sampled_from(["hooks", "matcher", "type", "command", "timeout", *EVENT
 anything = st.recursive(
     scalars | st.sampled_from(["command", "*", "A|B", "("]),
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(keys, inner, max_size=5),
-    max_leaves=25,
+    max_leaves=12,
 )
 nearly = st.fixed_dictionaries(
     {"hooks": st.dictionaries(keys, st.lists(st.fixed_dictionaries({"hooks": anything, "matcher": anything})))}
