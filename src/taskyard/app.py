@@ -219,11 +219,18 @@ def _is_claude(folder: str) -> bool:
     return os.path.realpath(folder) == claude
 
 
+_projects: dict[str, str] = {}
+
+
 def _project() -> str | None:
+    """The project of the current folder; looked for once per folder."""
     try:
-        return paths.project_root(os.getcwd())[0]
+        here = os.getcwd()
     except FileNotFoundError:
         return None  # the current folder was removed
+    if here not in _projects:
+        _projects[here] = paths.project_root(here)[0]
+    return _projects[here]
 
 
 def _to_stderr(text: str) -> None:

@@ -103,7 +103,7 @@ def aftermath(tasks: TaskList, done: Task, by: str | None, *, is_main: bool) -> 
             data = {"taskId": other.id, "subject": other.subject, "unblockedBy": done.id}
             tasks.outside.tell(other.owner, sender=by, kind="message", text=text, data=data)
     notes: tuple[str, ...] = ()
-    if is_main and not ready and tasks.settings.verify_nudge:
+    if is_main and not ready and tasks.settings.verify_nudge and tasks.store.is_finished():
         nudge = verification_nudge(tasks.list(), verifier=tasks.settings.verifier)
         notes = (nudge,) if nudge else ()
     return done._replace(ready=tuple(other.id for other in ready), notes=notes)

@@ -63,10 +63,14 @@ class FileStore:
         listing, changed = tasks.listing(self._files.writer_if_allowed)
         if changed:
             self._files.settler.look_around(changed)
-        dead = [task.id for task in listing if task.lease is not None and self._leases.is_dead(task.lease)]
+        dead = self._leases.dead_ids()
         if dead and self._release_dead(dead):
             listing, _ = tasks.listing(self._files.writer_if_allowed)
         return listing
+
+    def is_finished(self) -> bool:
+        """Whether nothing that people see is open."""
+        return not self._files.tasks.any_open()
 
     def changes(self, since: int = 0, *, task_id: str | None = None) -> Iterator[Change]:
         """The event log from an id on, or one task's part of it, oldest first."""

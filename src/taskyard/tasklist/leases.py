@@ -13,14 +13,16 @@ from typing import cast
 
 from taskyard.clock import now_ms
 from taskyard.disk import files
+from taskyard.disk.follow import follow
 from taskyard.names import is_id
 from taskyard.shapes import as_object
 from taskyard.tasklist.model import Lease, Task
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
+    from taskyard.disk.watch import Followed
     from taskyard.tasklist.list_folder import ListFolder
 
 
@@ -31,6 +33,10 @@ class LeaseFiles:
         """`alive(lock file, host)` is the kernel's word on a holder; None = it cannot be told from here."""
         self._folder = folder
         self._alive = alive
+        self._known: dict[str, Lease] = {}
+        self._feed: Followed | None = None
+        self._looked = False
+        self._holders: dict[tuple[str, str, str], list[str]] | None = None
 
     def read(self, task_id: str) -> tuple[Lease | None, int]:
         """The record of a task, and how many holders it lost before."""
@@ -62,13 +68,59 @@ class LeaseFiles:
             return lease.expires is not None and lease.expires < now_ms()
         return lease.kind == "process" and self._alive(lease.lock, lease.host) is False
 
-    def ids(self) -> list[str]:
-        """The tasks that have a record."""
+    def everyone(self) -> tuple[Mapping[str, Lease], bool]:
+        """Every lease record by task id, and whether none changed since last asked.
+
+        Records are only ever replaced, so one that looks the same is the same.
+        """
+        names = self._feed.changed() if self._feed is not None else None
+        if self._feed is None and self._looked:
+            self._feed = follow(self._folder.leases)
+        self._looked = True
+        if names is None:
+            before, self._known = self._known, self._scan()
+            same = before == self._known
+            self._holders = self._holders if same else None
+            return self._known, same
+        ids = {name[:-5] for name in names if name.endswith(".json") and is_id(name[:-5])}
+        if ids:
+            self._holders = None
+        for task_id in ids:
+            lease, _ = self.read(task_id)
+            if lease is None:
+                self._known.pop(task_id, None)
+            else:
+                self._known[task_id] = lease
+        return self._known, not ids
+
+    def _scan(self) -> dict[str, Lease]:
         try:
             names = os.listdir(self._folder.leases)
         except (FileNotFoundError, NotADirectoryError, PermissionError):
-            return []
-        return [name[:-5] for name in names if name.endswith(".json") and is_id(name[:-5])]
+            return {}
+        ids = [name[:-5] for name in names if name.endswith(".json") and is_id(name[:-5])]
+        return {task_id: lease for task_id in ids if (lease := self.read(task_id)[0]) is not None}
+
+    def dead_ids(self) -> list[str]:
+        """The tasks whose holders are gone, by the records `everyone` last saw; each holder is asked about once."""
+        if self._holders is None:
+            self._holders = {}
+            for task_id, lease in self._known.items():
+                key = (lease.kind, lease.lock, lease.host) if lease.kind == "process" else (lease.kind, task_id, "")
+                if lease.kind != "manual":
+                    self._holders.setdefault(key, []).append(task_id)
+        return [
+            task_id
+            for ids in self._holders.values()
+            if ids[0] in self._known and self.is_dead(self._known[ids[0]])
+            for task_id in ids
+        ]
+
+    def close(self) -> None:
+        """Follow the records no longer."""
+        if self._feed is not None:
+            self._feed.close()
+        self._feed, self._looked = None, False
 
 
 def _parsed(data: bytes) -> tuple[Lease | None, int]:

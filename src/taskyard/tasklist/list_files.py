@@ -163,13 +163,15 @@ class ListFiles:
 
         The caller holds the list.
         """
-        last = max(self.folder.read_mark(), self.writer.ledger.highest(), self.tasks.highest_consolidated())
-        if os.path.lexists(self.folder.task(str(last + 1))):
+        return str(self.folder.raise_mark(self._id_after))
+
+    def _id_after(self, mark: int) -> int:
+        last = max(mark, self.writer.ledger.highest(), self.tasks.highest_consolidated())
+        if last < LARGEST_ID and os.path.lexists(self.folder.task(str(last + 1))):
             last = max(last, *self.folder.ids_on_disk())
         if last >= LARGEST_ID:
-            raise Damaged(self.folder.mark, f"ids end at {LARGEST_ID}")
-        self.folder.write_mark(last + 1)
-        return str(last + 1)
+            raise Damaged(self.folder.mark, f"it says {last}, but ids end at {LARGEST_ID}")
+        return last + 1
 
 
 def _identity(path: str) -> int:
