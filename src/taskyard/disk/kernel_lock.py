@@ -19,10 +19,6 @@ from taskyard.clock import elapsed
 from taskyard.disk.files import storage_error
 from taskyard.errors import Busy
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
 _FLOCK = struct.Struct("hhqqi4x")
 _OPEN = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
 _RELEASE = _FLOCK.pack(fcntl.F_UNLCK, os.SEEK_SET, 0, 0, 0)
@@ -45,30 +41,32 @@ class RangeLock:
             raise storage_error(path, error) from error
         _held.add(self.fd)
 
-    def take(self, offset: int, *, timeout: float, what: str, shared: bool = False) -> None:
-        """Hold byte `offset`, waiting at most `timeout` seconds.
+    def take(self, offset: int, *, timeout: float, what: str, shared: bool = False, length: int = 1) -> None:
+        """Hold byte `offset` (and those after it, `length` in all), waiting at most `timeout` seconds.
 
         Raises:
             Busy: it was not free in time; names the holder.
         """
-        if not self.try_take(offset, shared=shared) and not self._wait(offset, timeout, shared):
-            raise Busy(what, holder_of(self.path, offset), timeout)
+        request = _FLOCK.pack(fcntl.F_RDLCK if shared else fcntl.F_WRLCK, os.SEEK_SET, offset, length, 0)
+        if not self._try(request) and not _Waiter(self.fd, request).granted(timeout):
+            raise Busy(what, holder_of(self.path, offset, length), timeout)
 
-    def try_take(self, offset: int, *, shared: bool = False) -> bool:
+    def try_take(self, offset: int) -> bool:
         """Hold byte `offset` if that is possible right now."""
-        kind = fcntl.F_RDLCK if shared else fcntl.F_WRLCK
+        return self._try(_FLOCK.pack(fcntl.F_WRLCK, os.SEEK_SET, offset, 1, 0))
+
+    def _try(self, request: bytes) -> bool:
         try:
-            fcntl.fcntl(self.fd, fcntl.F_OFD_SETLK, _FLOCK.pack(kind, os.SEEK_SET, offset, 1, 0))
+            fcntl.fcntl(self.fd, fcntl.F_OFD_SETLK, request)
         except OSError as error:
             if error.errno in (errno.EAGAIN, errno.EACCES):
                 return False
             raise storage_error(self.path, error) from error
         return True
 
-    def _wait(self, offset: int, timeout: float, shared: bool) -> bool:
-        """Sleep until the kernel grants the range; a helper thread does the sleeping."""
-        waiter = _Waiter(self.fd, offset, shared)
-        return waiter.granted(timeout)
+    def drop(self, offset: int) -> None:
+        """Let go of byte `offset` alone."""
+        fcntl.fcntl(self.fd, fcntl.F_OFD_SETLK, _FLOCK.pack(fcntl.F_UNLCK, os.SEEK_SET, offset, 1, 0))
 
     def close(self) -> None:
         """Let go of everything. Explicitly: a forked child may still hold a copy of the descriptor."""
@@ -88,10 +86,11 @@ class RangeLock:
 class _Waiter:
     """A thread asleep in F_OFD_SETLKW on a descriptor of its own copy."""
 
-    def __init__(self, fd: int, offset: int, shared: bool) -> None:
+    def __init__(self, fd: int, request: bytes) -> None:
         self._fd = os.dup(fd)  # same open file description: what it is granted, `fd` holds
-        self._request = _FLOCK.pack(fcntl.F_RDLCK if shared else fcntl.F_WRLCK, os.SEEK_SET, offset, 1, 0)
-        self._undo = _FLOCK.pack(fcntl.F_UNLCK, os.SEEK_SET, offset, 1, 0)
+        self._request = request
+        _, *where = _FLOCK.unpack(request)
+        self._undo = _FLOCK.pack(fcntl.F_UNLCK, *where)
         self._settled = threading.Lock()
         self._done = threading.Event()
         self._abandoned = self._ok = False
@@ -134,7 +133,7 @@ def is_held(path: str, offset: int = 0) -> bool:
         os.close(fd)
 
 
-def holder_of(path: str, offset: int) -> str:
+def holder_of(path: str, offset: int, length: int = 1) -> str:
     """Who holds byte `offset` of `path`, in words: the kernel lists locks per open descriptor."""
     try:
         inode = os.stat(path).st_ino
@@ -145,30 +144,30 @@ def holder_of(path: str, offset: int) -> str:
     for pid in pids:
         if elapsed() > deadline:
             break
-        if _holds(pid, inode, offset):
+        if _holds(pid, inode, offset, length):
             return f"process {pid} ({_command(pid)})"
     return "a process that cannot be seen from here"
 
 
-def _holds(pid: int, inode: int, offset: int) -> bool:
+def _holds(pid: int, inode: int, offset: int, length: int) -> bool:
     folder = f"/proc/{pid}/fdinfo"
     try:
         for name in os.listdir(folder):
             with open(f"{folder}/{name}", encoding="ascii", errors="replace") as file:
-                if any(_is_lock(line, inode, offset) for line in file if line.startswith("lock:")):
+                if any(_is_lock(line, inode, offset, length) for line in file if line.startswith("lock:")):
                     return True
     except OSError:
         pass  # ended meanwhile, or somebody else's
     return False
 
 
-def _is_lock(line: str, inode: int, offset: int) -> bool:
+def _is_lock(line: str, inode: int, offset: int, length: int) -> bool:
     """`lock: 1: OFDLCK ADVISORY WRITE -1 00:1a:4711 0 0`: the last three are file, first and last byte."""
     parts = line.split()
     if len(parts) < 4 or not parts[-3].endswith(f":{inode}"):
         return False
     last = offset if parts[-1] == "EOF" else int(parts[-1])
-    return int(parts[-2]) <= offset <= last
+    return int(parts[-2]) < offset + length and last >= offset
 
 
 def _command(pid: int) -> str:
@@ -187,12 +186,6 @@ def _let_go_in_child() -> None:
         except OSError:
             pass
     _held.clear()
-
-
-def take_in_order(lock: RangeLock, ranges: Sequence[tuple[int, bool]], *, timeout: float, what: str) -> None:
-    """Hold several bytes, `(offset, shared)`, always in ascending order so that nobody deadlocks."""
-    for offset, shared in sorted(ranges):
-        lock.take(offset, timeout=timeout, what=f"task #{offset} of {what}" if offset else what, shared=shared)
 
 
 os.register_at_fork(after_in_child=_let_go_in_child)

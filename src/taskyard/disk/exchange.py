@@ -1,0 +1,62 @@
+"""
+Renames that look before they leap: `renameat2` with its two flags.
+
+A plain rename overwrites whatever has come to stand at its target, and brings back a file that
+somebody deleted meanwhile. Swapping shows what was there; refusing to replace shows that
+something is.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import os
+
+_AT_FDCWD = -100
+_NOREPLACE = 1
+_EXCHANGE = 2
+
+#: What kernels and file systems without the call answer.
+_UNSUPPORTED = (errno.EINVAL, errno.ENOSYS, errno.ENOTSUP)
+
+_libc = ctypes.CDLL(None, use_errno=True)
+_renameat2 = getattr(_libc, "renameat2", None)
+
+
+def swap(new: str, current: str) -> bool:
+    """Put `new` in the place of `current`, and what was there in the place of `new`.
+
+    False where the file system cannot swap: then `new` simply replaced `current`.
+
+    Raises:
+        FileNotFoundError: there is nothing at `current` any more.
+    """
+    code = _call(new, current, _EXCHANGE)
+    if code == 0:
+        return True
+    if code in _UNSUPPORTED:
+        os.stat(current)  # so that a deleted file stays deleted here too, but for a moment's gap
+        os.rename(new, current)
+        return False
+    raise OSError(code, os.strerror(code), current)
+
+
+def place(new: str, target: str) -> None:
+    """Move `new` to `target`, where nothing may be.
+
+    Raises:
+        FileExistsError: something is there.
+    """
+    code = _call(new, target, _NOREPLACE)
+    if code in _UNSUPPORTED:
+        os.link(new, target)
+        os.unlink(new)
+    elif code:
+        raise OSError(code, os.strerror(code), target)
+
+
+def _call(source: str, target: str, flag: int) -> int:
+    if _renameat2 is None:
+        return errno.ENOSYS
+    failed: int = _renameat2(_AT_FDCWD, os.fsencode(source), _AT_FDCWD, os.fsencode(target), flag)
+    return ctypes.get_errno() if failed else 0

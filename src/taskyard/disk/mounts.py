@@ -1,0 +1,47 @@
+"""Whether a folder is on a network file system, where kernel locks may lie."""
+
+from __future__ import annotations
+
+import os
+
+_NETWORK = frozenset(
+    "nfs nfs4 cifs smb3 smbfs afs 9p ceph glusterfs lustre gpfs beegfs ncpfs davfs fuse.sshfs fuse.s3fs"
+    " fuse.rclone fuse.glusterfs fuse.cephfs fuse.gcsfuse fuse.davfs2 virtiofs".split()
+)
+
+
+def is_network(folder: str, *, table: str = "/proc/self/mountinfo") -> bool:
+    """Whether `folder` lives on another machine's disk, as far as the mount table tells.
+
+    `TASKYARD_NETWORK_FS=1` (or `0`) decides for those who know better.
+    """
+    if told := os.environ.get("TASKYARD_NETWORK_FS"):
+        return told == "1"
+    try:
+        with open(table, encoding="utf-8", errors="surrogateescape") as file:
+            lines = file.readlines()
+    except OSError:
+        return False
+    path = os.path.realpath(folder)
+    best, kind = "", ""
+    for line in lines:
+        mount, fs = _mount(line)
+        if mount and _contains(mount, path) and len(mount) >= len(best):
+            best, kind = mount, fs
+    return kind in _NETWORK
+
+
+def _mount(line: str) -> tuple[str, str]:
+    """Mount point and type of one line: `36 35 98:0 /mnt1 /mnt2 rw master:1 - ext3 /dev/root rw`."""
+    before, _, after = line.partition(" - ")
+    fields = before.split(" ")
+    if len(fields) < 5 or not after:
+        return "", ""
+    mount = fields[4]
+    for code in ("\\040", "\\011", "\\012", "\\134"):  # how the table writes space, tab, newline, backslash
+        mount = mount.replace(code, chr(int(code[1:], 8)))
+    return mount, after.split(" ", 1)[0]
+
+
+def _contains(mount: str, path: str) -> bool:
+    return path == mount or path.startswith(mount if mount.endswith("/") else mount + "/")

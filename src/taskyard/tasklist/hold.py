@@ -1,0 +1,111 @@
+"""
+Holding a list, or some of its tasks, for one change.
+
+Order, always: kernel locks by ascending id (the list is byte 0), then npm's folder locks in the
+same order, where other programs may write. Blockers that a decision only reads are held shared,
+so that it is still true when it is written.
+"""
+
+from __future__ import annotations
+
+from taskyard.disk.folder_lock import FolderLock
+from taskyard.disk.kernel_lock import RangeLock
+from taskyard.names import LARGEST_ID
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from taskyard.tasklist.list_folder import ListFolder
+
+
+class LockLost(Exception):
+    """Another program took our folder lock for abandoned: start over."""
+
+
+class Hold:
+    """Locks on some tasks and perhaps the whole list; `with` gives them all back."""
+
+    def __init__(
+        self,
+        folder: ListFolder,
+        ids: Iterable[str] = (),
+        *,
+        reading: Iterable[str] = (),
+        whole: bool = False,
+        everything: bool = False,
+        foreign: bool = False,
+        network: bool = False,
+        timeout: float,
+    ) -> None:
+        """Take them, each within `timeout` seconds.
+
+        Args:
+            folder: The list.
+            ids: Tasks that will be written.
+            reading: Tasks that must not change meanwhile.
+            whole: Hold the list itself: ids are given out, dependencies change.
+            everything: Hold the list and all its tasks, to look at them; not for writing task files.
+            foreign: Other programs write here too: take npm's locks as well.
+            network: Kernel locks mean nothing here: npm's lock on the whole list must do.
+            timeout: For each lock.
+
+        Raises:
+            Busy: one was not free in time.
+        """
+        self.kernel: RangeLock | None = None
+        self._folders: list[FolderLock] = []
+        writing = sorted({int(task_id) for task_id in ids})
+        what = f"list {folder.name!r}"
+        try:
+            if not network:
+                self.kernel = RangeLock(folder.lock)
+                if everything:
+                    self.kernel.take(0, timeout=timeout, what=what, length=LARGEST_ID + 1)
+                else:
+                    self._take_kernel(self.kernel, writing, reading, whole, timeout, what)
+            if network or (foreign and whole):
+                self._take_folder(folder.npm_target, what, timeout, guarded=not network)
+            if foreign or network:
+                for number in writing:
+                    target = folder.task(str(number))
+                    self._take_folder(target, f"task #{number} of {what}", timeout, guarded=not network)
+        except BaseException:
+            self.release()
+            raise
+
+    def _take_kernel(
+        self, lock: RangeLock, writing: list[int], reading: Iterable[str], whole: bool, timeout: float, what: str
+    ) -> None:
+        if whole:
+            lock.take(0, timeout=timeout, what=what)
+        shared = {int(task_id) for task_id in reading}.difference(writing)
+        for number in sorted({*writing, *shared}) if shared else writing:
+            lock.take(number, timeout=timeout, what=f"task #{number} of {what}", shared=number in shared)
+
+    def _take_folder(self, target: str, what: str, timeout: float, *, guarded: bool) -> None:
+        self._folders.append(FolderLock(target, timeout=timeout, what=what, guarded=guarded))
+
+    def check(self) -> None:
+        """Make sure, right before a write, that the folder locks are still ours.
+
+        Raises:
+            LockLost: one is not: we were asleep for so long that it looked abandoned.
+        """
+        for lock in self._folders:
+            if not lock.is_ours():
+                raise LockLost
+
+    def release(self) -> None:
+        """Give everything back, in reverse order."""
+        while self._folders:
+            self._folders.pop().release()
+        if self.kernel is not None:
+            self.kernel.close()
+            self.kernel = None
+
+    def __enter__(self) -> Hold:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.release()

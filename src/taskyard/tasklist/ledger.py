@@ -1,0 +1,103 @@
+"""
+What Taskyard last knew of every task: one fixed-size row per id in `.taskyard/ledger`.
+
+A row says how the file looked after our last look or write, where the log tells of it, and,
+while a writer is between its first and last step, from where on the log may tell of that. So
+another program's change is seen by comparing one row, and a dead writer's half-done work is found
+by whoever comes next. Everything here can be rebuilt from the log and the files.
+"""
+
+from __future__ import annotations
+
+import os
+import struct
+import zlib
+from typing import NamedTuple
+
+from taskyard.disk.files import storage_error
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_ROW = struct.Struct("<QQQQII")
+_GONE = 0xFFFFFFFF
+_OPEN = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+class Row(NamedTuple):
+    """What is known of one task."""
+
+    entry: int | None = None  #: the id of its last log entry; None = never heard of
+    intent: int | None = None  #: a writer began when the log ended here, and has not finished
+    mtime_ns: int = 0
+    inode: int = 0
+    size: int = _GONE
+    crc: int = 0
+
+    @property
+    def is_present(self) -> bool:
+        """Whether the file was there."""
+        return self.size != _GONE
+
+
+class Ledger:
+    """The rows of one list, read and written by position."""
+
+    def __init__(self, path: str) -> None:
+        try:
+            self._fd = os.open(path, _OPEN, 0o600)
+        except OSError as error:
+            raise storage_error(path, error) from error
+        self._path = path
+
+    def row(self, task_id: str) -> Row:
+        """What is known of `task_id`."""
+        data = os.pread(self._fd, _ROW.size, int(task_id) * _ROW.size)
+        return _row(_ROW.unpack(data)) if len(data) == _ROW.size else Row()
+
+    def put(self, task_id: str, row: Row) -> None:
+        """Remember `row`."""
+        entry = 0 if row.entry is None else row.entry + 1
+        intent = 0 if row.intent is None else row.intent + 1
+        data = _ROW.pack(entry, intent, row.mtime_ns, row.inode, row.size, row.crc)
+        try:
+            os.pwrite(self._fd, data, int(task_id) * _ROW.size)
+        except OSError as error:
+            raise storage_error(self._path, error) from error
+
+    def highest(self) -> int:
+        """The highest id any Taskyard ever knew of on this list."""
+        return max(os.fstat(self._fd).st_size // _ROW.size - 1, 0)
+
+    def rows(self) -> Iterator[tuple[str, Row]]:
+        """Every id ever heard of, with its row; holes of a sparse file are skipped."""
+        position, size = 0, os.fstat(self._fd).st_size
+        while position < size:
+            try:
+                position = os.lseek(self._fd, position, os.SEEK_DATA)
+            except OSError:
+                return  # nothing but a hole up to the end
+            position -= position % _ROW.size
+            data = os.pread(self._fd, 4096 * _ROW.size, position)
+            whole = len(data) - len(data) % _ROW.size
+            for index, fields in enumerate(_ROW.iter_unpack(data[:whole]), position // _ROW.size):
+                if fields[0] or fields[1]:
+                    yield str(index), _row(fields)
+            if not whole:
+                return
+            position += whole
+
+    def close(self) -> None:
+        """Let go of the file."""
+        os.close(self._fd)
+
+
+def row_for(entry: int, data: bytes, found: os.stat_result) -> Row:
+    """The row of a task whose file holds `data` and looks like `found`."""
+    return Row(entry, None, found.st_mtime_ns, found.st_ino, len(data), zlib.crc32(data))
+
+
+def _row(fields: tuple[int, ...]) -> Row:
+    entry, intent, mtime_ns, inode, size, crc = fields
+    return Row(entry - 1 if entry else None, intent - 1 if intent else None, mtime_ns, inode, size, crc)

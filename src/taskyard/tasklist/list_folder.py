@@ -1,0 +1,111 @@
+"""
+One list's folder: where its files are, and how it comes to be.
+
+    <list>/N.json            task N                       <list>/.lock            npm's lock target
+    <list>/.highwatermark    the highest id given out     <list>/tasks.json       older consolidated form
+    <list>/.taskyard/        lock  ledger  log/  leases/  tmp/
+"""
+
+from __future__ import annotations
+
+import os
+
+from taskyard.disk import files
+from taskyard.errors import StorageError
+from taskyard.names import LARGEST_ID
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+class ListFolder:
+    """The paths of one list."""
+
+    def __init__(self, tasks_dir: str, name: str) -> None:
+        self.name = name
+        self.tasks_dir = tasks_dir
+        self.path = os.path.join(tasks_dir, name)
+        self.mark = os.path.join(self.path, ".highwatermark")
+        self.npm_target = os.path.join(self.path, ".lock")
+        self.consolidated = os.path.join(self.path, "tasks.json")
+        self.ours = os.path.join(self.path, ".taskyard")
+        self.lock = os.path.join(self.ours, "lock")
+        self.ledger = os.path.join(self.ours, "ledger")
+        self.log = os.path.join(self.ours, "log")
+        self.leases = os.path.join(self.ours, "leases")
+        self.tmp = os.path.join(self.ours, "tmp")
+
+    def task(self, task_id: str) -> str:
+        """The file of a task."""
+        return f"{self.path}/{task_id}.json"
+
+    def draft(self, task_id: str) -> str:
+        """Where a task's next content is written before it takes its place."""
+        return f"{self.tmp}/{task_id}.json"
+
+    def lease(self, task_id: str) -> str:
+        """The lease record of a task."""
+        return f"{self.leases}/{task_id}.json"
+
+    def exists(self) -> bool:
+        """Whether there is such a list; refuses folders that are files or links.
+
+        Raises:
+            StorageError: something else stands in its place.
+        """
+        for path in (self.tasks_dir, self.path):
+            try:
+                found = os.lstat(path)
+            except FileNotFoundError:
+                return False
+            except OSError as error:
+                raise files.storage_error(path, error) from error
+            files.check_folder(path, found)
+        return True
+
+    def make(self) -> None:
+        """Make what is missing of the list's folder and of ours in it."""
+        files.make_folder(self.tasks_dir, mode=0o755)
+        files.make_folder(self.path, mode=0o755)
+        for path in (self.ours, self.log, self.leases, self.tmp):
+            files.make_folder(path, mode=0o700)
+        try:
+            files.create(self.npm_target, b"", mode=0o644)
+        except FileExistsError:
+            pass
+
+    def ids_on_disk(self) -> Iterator[int]:
+        """The ids for which there is something called `N.json`, whatever it is."""
+        for name in os.listdir(self.path):
+            number = name[:-5]
+            if name.endswith(".json") and number.isascii() and number.isdigit() and int(number) <= LARGEST_ID:
+                yield int(number)
+
+    def read_mark(self) -> int:
+        """The highest id given out, as the mark has it; garbage counts as 0."""
+        data = files.read(self.mark, most=4096) or b""
+        digits = data.strip().split(b".")[0]
+        number = b""
+        for byte in digits:
+            if not 48 <= byte <= 57:
+                break
+            number += bytes([byte])
+        value = int(number or b"0")
+        if value > LARGEST_ID:
+            raise StorageError(self.mark, f"it says {value}, but ids end at {LARGEST_ID}; `taskyard doctor` can help")
+        return value
+
+    def write_mark(self, value: int) -> None:
+        """Raise the mark, in place: it only ever grows, so no moment shows a smaller number."""
+        try:
+            fd = os.open(self.mark, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644)
+            try:
+                data = b"%d" % value
+                os.pwrite(fd, data, 0)
+                if os.fstat(fd).st_size > len(data):  # garbage of another program behind it
+                    os.ftruncate(fd, len(data))
+            finally:
+                os.close(fd)
+        except OSError as error:
+            raise files.storage_error(self.mark, error) from error

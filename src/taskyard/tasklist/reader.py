@@ -1,0 +1,161 @@
+"""
+Reading task files, as often as anyone likes.
+
+Parsed tasks are kept by how their file looks (mtime, ctime, size, inode); a file that changed
+within the last moments is not believed, since a clock tick may hide a second change. Another
+program writes in place, so a file can be seen torn: a parse error on a fresh file is tried again
+before it counts as damage.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+import time
+import zlib
+from typing import NamedTuple
+
+from taskyard.disk.files import LARGEST_RECORD, storage_error
+from taskyard.names import is_id
+from taskyard.tasklist.model import DamagedFile, Task
+from taskyard.tasklist.task_file import DeletedMark, Unreadable, document, task_from
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from taskyard.tasklist.list_folder import ListFolder
+
+#: A file younger than this may still change without its time showing it (coarse kernel clocks tick at 4-10 ms).
+_YOUNG_NS = 20_000_000
+
+#: A file this fresh may be in the middle of another program's in-place write.
+_FRESH_NS = 1_000_000_000
+
+#: Waits between two looks at a torn file: 31 ms in all, where an in-place write takes less than one.
+_TORN_WAITS = (0.001, 0.002, 0.004, 0.008, 0.016)
+
+_READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
+
+
+class Seen(NamedTuple):
+    """One task file at one moment. Neither task nor damage: it only marks the task as deleted."""
+
+    task: Task | None
+    damage: str | None
+    stat: os.stat_result
+    data: bytes
+    raw: dict[str, object]
+
+    @property
+    def crc(self) -> int:
+        """A fingerprint of the content."""
+        return zlib.crc32(self.data)
+
+
+class TaskReader:
+    """The task files of one list."""
+
+    def __init__(self, folder: ListFolder) -> None:
+        self._folder = folder
+        self._cache: dict[str, tuple[tuple[int, int, int, int], Task | DamagedFile | None]] = {}
+
+    def read(self, task_id: str) -> Seen | None:
+        """The file of `task_id` as it is now, past every cache; None if there is no such task."""
+        path = self._folder.task(task_id)
+        for wait in (*_TORN_WAITS, 0.0):
+            found = _look(path, task_id)
+            if found is None or found.damage is None:
+                return found
+            if not wait or time.time_ns() - found.stat.st_mtime_ns > _FRESH_NS:
+                return found
+            time.sleep(wait)
+        return None
+
+    def get(self, task_id: str) -> Task | DamagedFile | None:
+        """The task, its damage, or None; from memory if its file did not change."""
+        try:
+            found = os.lstat(self._folder.task(task_id))
+        except FileNotFoundError:
+            self._cache.pop(task_id, None)
+            return None
+        except OSError as error:
+            raise storage_error(self._folder.task(task_id), error) from error
+        return self._known(task_id, found)
+
+    def scan(self, names: Iterable[str] | None = None) -> dict[str, Task | DamagedFile]:
+        """Every task of the list by id, or those in the files `names`."""
+        if names is not None:
+            ids = [name[:-5] for name in names if name.endswith(".json") and is_id(name[:-5])]
+            found = {task_id: self.get(task_id) for task_id in ids}
+            return {task_id: item for task_id, item in found.items() if item is not None}
+        tasks: dict[str, Task | DamagedFile] = {}
+        try:
+            with os.scandir(self._folder.path) as entries:
+                for entry in entries:
+                    name = entry.name
+                    if name.endswith(".json") and is_id(task_id := name[:-5]):
+                        try:
+                            item = self._known(task_id, entry.stat(follow_symlinks=False))
+                        except FileNotFoundError:
+                            continue  # gone since the folder was read
+                        if item is not None:
+                            tasks[task_id] = item
+        except FileNotFoundError:
+            return {}
+        except OSError as error:
+            raise storage_error(self._folder.path, error) from error
+        return tasks
+
+    def _known(self, task_id: str, found: os.stat_result) -> Task | DamagedFile | None:
+        look = (found.st_mtime_ns, found.st_ctime_ns, found.st_size, found.st_ino)
+        known = self._cache.get(task_id)
+        if known is not None and known[0] == look:
+            return known[1]
+        seen = self.read(task_id)
+        if seen is None:
+            self._cache.pop(task_id, None)
+            return None
+        item = DamagedFile(f"{task_id}.json", seen.damage) if seen.damage is not None else seen.task
+        now = seen.stat
+        if time.time_ns() - max(now.st_mtime_ns, now.st_ctime_ns) > _YOUNG_NS:
+            self._cache[task_id] = ((now.st_mtime_ns, now.st_ctime_ns, now.st_size, now.st_ino), item)
+        else:
+            self._cache.pop(task_id, None)
+        return item
+
+
+def _look(path: str, task_id: str) -> Seen | None:
+    try:
+        fd = os.open(path, _READ)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        return _closed(path, error)
+    try:
+        found = os.fstat(fd)
+        plain = stat.S_ISREG(found.st_mode)
+        data = os.pread(fd, min(found.st_size, LARGEST_RECORD) + 1, 0) if plain else b""
+    except OSError as error:
+        raise storage_error(path, error) from error
+    finally:
+        os.close(fd)
+    if not plain:
+        return Seen(None, "it is no plain file", found, b"", {})
+    if len(data) > LARGEST_RECORD:
+        return Seen(None, f"it is larger than {LARGEST_RECORD:,} bytes", found, data, {})
+    try:
+        raw = document(data)
+        return Seen(task_from(task_id, raw), None, found, data, raw)
+    except Unreadable as why:
+        return Seen(None, str(why), found, data, {})
+    except DeletedMark:
+        return Seen(None, None, found, data, {})
+
+
+def _closed(path: str, error: OSError) -> Seen | None:
+    """A file that is there and cannot be opened: a link, or somebody else's."""
+    try:
+        return Seen(None, storage_error(path, error).why, os.lstat(path), b"", {})
+    except FileNotFoundError:
+        return None

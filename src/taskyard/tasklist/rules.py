@@ -1,0 +1,213 @@
+"""
+What may happen to a task, decided without touching the disk.
+
+Every rule takes the facts and answers with the task as it shall be, and the lease that goes with
+it, or raises a `Conflict`. The caller holds the locks, gathers the facts, and saves the answer.
+
+    pending ◀──▶ in_progress        either ──▶ completed        completed ──▶ pending
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from taskyard.errors import (
+    AgentBusy,
+    AlreadyClaimed,
+    AlreadyResolved,
+    BadTransition,
+    Blocked,
+    LeaseLost,
+)
+from taskyard.tasklist.model import Decision, Facts, Lease, Task, TaskStatus
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+_PENDING, _DOING, _DONE = TaskStatus.PENDING, TaskStatus.IN_PROGRESS, TaskStatus.COMPLETED
+
+_MOVES = {(_PENDING, _DOING), (_DOING, _PENDING), (_PENDING, _DONE), (_DOING, _DONE), (_DONE, _PENDING)}
+
+
+class Caller(NamedTuple):
+    """Who asks for a change, and with what right."""
+
+    agent: str | None = None  #: the name everyone sees
+    token: str | None = None  #: of the claim the caller believes to hold
+    lease: Lease | None = None  #: what the caller would hold the task under
+    force: bool = False  #: a person's word against open blockers
+
+
+class Patch(NamedTuple):
+    """What shall be different; None = leave it. Owner and active form: "" takes them away."""
+
+    subject: str | None = None
+    description: str | None = None
+    active_form: str | None = None
+    owner: str | None = None
+    status: TaskStatus | None = None
+    metadata: Mapping[str, object] | None = None  #: merged key by key; None as a value deletes the key
+
+
+def open_blockers(facts: Facts) -> tuple[str, ...]:
+    """The ids the task still waits for; a deleted blocker no longer blocks."""
+    looked = ((blocker, facts.look(blocker)) for blocker in facts.task.blocked_by)
+    return tuple(blocker for blocker, found in looked if found is not None and not found.is_done)
+
+
+def claim(facts: Facts, caller: Caller) -> Decision:
+    """Give the task to the caller.
+
+    Claiming one's own again is no change, so an agent may retry safely. Its own: held by this
+    very instance, or under its name by no living instance.
+    """
+    task, agent = facts.task, caller.agent
+    if task.is_done:
+        raise AlreadyResolved(task.id)
+    if task.owner is not None and not _is_mine(facts, caller):
+        raise AlreadyClaimed(task.id, task.owner)
+    _check_blockers(facts, caller)
+    if task.owner == agent and facts.lease is not None:
+        return Decision(task, facts.lease)
+    return Decision(task._replace(owner=agent), caller.lease)
+
+
+def claim_if_idle(facts: Facts, caller: Caller) -> Decision:
+    """Claim, unless the caller still owns other open work."""
+    busy = [
+        other.id
+        for other in facts.everything()
+        if other.owner == caller.agent and not other.is_done and not other.is_internal and other.id != facts.task.id
+    ]
+    if busy and caller.agent is not None:
+        raise AgentBusy(caller.agent, busy)
+    return claim(facts, caller)
+
+
+def apply(facts: Facts, patch: Patch, caller: Caller) -> Decision:
+    """Change fields and status in one step: all of it or nothing."""
+    check_token(facts, caller)
+    task = facts.task
+    changes: dict[str, object] = {
+        name: value or None if name == "active_form" else value
+        for name in ("subject", "description", "active_form")
+        if (value := getattr(patch, name)) is not None
+    }
+    if patch.metadata is not None:
+        changes["metadata"] = merged(task.metadata, patch.metadata)
+    decision = Decision(task._replace(**changes) if changes else task, facts.lease)  # type: ignore[arg-type]
+    if patch.owner is not None:
+        decision = _assigned(decision, patch.owner or None)
+    if patch.status is not None:
+        facts = facts._replace(task=decision.task, lease=decision.lease)
+        decision = _moved(facts, patch.status, caller, owner_named=patch.owner is not None)
+    return decision
+
+
+def _moved(facts: Facts, to: TaskStatus, caller: Caller, *, owner_named: bool) -> Decision:
+    task = facts.task
+    if to is task.status:
+        return Decision(task, facts.lease)
+    if (task.status, to) not in _MOVES:
+        raise BadTransition(task.id, task.status.value, to.value)
+    if to is _PENDING:
+        # Back in the pool means nobody's, unless the same change names somebody.
+        owner = task.owner if owner_named else None
+        return Decision(task._replace(status=to, owner=owner), facts.lease if owner else None)
+    _check_blockers(facts, caller)
+    if to is _DONE:
+        return Decision(task._replace(status=to), None)
+    return _started(facts, caller)
+
+
+def _started(facts: Facts, caller: Caller) -> Decision:
+    task = facts.task
+    if task.owner is None:
+        return Decision(task._replace(status=_DOING, owner=caller.agent), caller.lease if caller.agent else None)
+    if caller.agent is not None and not _is_mine(facts, caller):
+        raise AlreadyClaimed(task.id, task.owner)
+    mine = task.owner == caller.agent
+    return Decision(task._replace(status=_DOING), facts.lease or (caller.lease if mine else None))
+
+
+def release(facts: Facts, caller: Caller) -> Decision:
+    """Put the task back into the pool."""
+    check_token(facts, caller)
+    task = facts.task
+    if task.is_done:
+        raise AlreadyResolved(task.id)
+    if caller.agent is not None and task.owner not in (None, caller.agent) and not caller.force:
+        raise AlreadyClaimed(task.id, task.owner)
+    return Decision(task._replace(owner=None, status=_PENDING), None)
+
+
+def renew(facts: Facts, caller: Caller, *, expires: int) -> Decision:
+    """Hold on to a claim for longer."""
+    check_token(facts, caller)
+    task, lease = facts.task, facts.lease
+    if lease is None or not _is_mine(facts, caller):
+        raise LeaseLost(task.id, task.owner)
+    return Decision(task, lease._replace(expires=expires) if lease.kind == "time" else lease)
+
+
+def lose(task: Task, *, losses: int, most: int) -> Task:
+    """The task after its holder died: in the pool again, or set aside if that happens too often."""
+    back = task._replace(owner=None, status=_PENDING)
+    if losses < most:
+        return back
+    return back._replace(metadata=merged(task.metadata, {"taskyard": {**task.extra, "held": True}}))
+
+
+def check_token(facts: Facts, caller: Caller) -> None:
+    """Refuse a write under a claim that is no longer the current one."""
+    if caller.token is not None and (facts.lease is None or facts.lease.token != caller.token):
+        raise LeaseLost(facts.task.id, facts.task.owner)
+
+
+def merged(metadata: Mapping[str, object], patch: Mapping[str, object]) -> dict[str, object]:
+    """`metadata` with `patch` laid over it, key by key; a None deletes its key."""
+    found = {**metadata, **patch}
+    return {key: value for key, value in found.items() if not (value is None and key in patch)}
+
+
+def free(tasks: Iterable[Task]) -> list[Task]:
+    """The tasks nobody has and nothing holds back, blockers aside."""
+    return [
+        task
+        for task in tasks
+        if task.status is _PENDING and task.owner is None and not task.is_internal and not task.is_held
+    ]
+
+
+def made_ready(done: Task, others: Sequence[Task], look: Mapping[str, Task]) -> tuple[Task, ...]:
+    """Who waited for `done` and for nothing else any more."""
+    return tuple(
+        other
+        for other in others
+        if done.id in other.blocked_by
+        and other.status is _PENDING
+        and all(look[blocker].is_done for blocker in other.blocked_by if blocker in look and blocker != done.id)
+    )
+
+
+def _is_mine(facts: Facts, caller: Caller) -> bool:
+    """Whether the caller is the owner: the very instance, or its name where no other instance lives."""
+    if facts.task.owner != caller.agent:
+        return False
+    held = facts.lease
+    if held is None or held.kind == "manual" or caller.lease is None:
+        return True
+    return held.instance == caller.lease.instance or held.token == caller.token
+
+
+def _assigned(decision: Decision, owner: str | None) -> Decision:
+    """A new owner starts without a lease: a name until its instance claims."""
+    if owner == decision.task.owner:
+        return decision
+    return Decision(decision.task._replace(owner=owner), None)
+
+
+def _check_blockers(facts: Facts, caller: Caller) -> None:
+    if facts.task.blocked_by and not caller.force and (waiting_for := open_blockers(facts)):
+        raise Blocked(facts.task.id, waiting_for)

@@ -1,0 +1,100 @@
+"""Where tasks live. Implementations: `file_store`, `memory_store`."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from taskyard.tasklist.graph import Edge
+    from taskyard.tasklist.model import Act, Change, Decision, Draft, Facts, Listing, Task
+
+    Rule = Callable[[Facts], Decision]
+
+
+class TaskStore(Protocol):
+    """One list. Every verb is a whole operation: atomic, and final when it returns.
+
+    No rule about tasks lives here, and nothing of anyone's runs while a verb holds its locks but
+    the pure rule it was given. `taskyard.testing.check_task_store` states the whole contract as
+    executable checks: a new store passes it or is not a store.
+    """
+
+    @property
+    def name(self) -> str:
+        """The list's name."""
+        ...
+
+    def reserve(self) -> str:
+        """A fresh id, never given out before and never again, for a `create` that may be refused."""
+        ...
+
+    def create(self, draft: Draft, act: Act, *, task_id: str | None = None) -> Task:
+        """Put a new task on the list, under a fresh id or a reserved one.
+
+        Raises:
+            TaskNotFound: a dependency names no task.
+            Cycle: its dependencies would wait for each other.
+        """
+        ...
+
+    def get(self, task_id: str) -> Task:
+        """One task, with its lease.
+
+        Raises:
+            TaskNotFound: there is none.
+            Damaged: its file cannot be read.
+        """
+        ...
+
+    def list(self) -> Listing:
+        """Everything on the list, trackers included; what a dead holder had is back in the pool."""
+        ...
+
+    def update(
+        self, task_id: str, rule: Rule, act: Act, *, with_blockers: bool = False, whole_list: bool = False
+    ) -> Task:
+        """Let `rule` decide about one task, and save what it says. No difference: nothing is written.
+
+        `with_blockers`: the blockers do not change meanwhile. `whole_list`: nobody else with this
+        flag decides meanwhile, and the rule may look at everything.
+        """
+        ...
+
+    def claim_next(self, order: Callable[[Sequence[Task]], Sequence[str]], rule: Rule, act: Act) -> Task | None:
+        """The first task, in the order given, that `rule` accepts; None if it refuses them all."""
+        ...
+
+    def link(self, edges: Sequence[Edge], act: Act) -> None:
+        """Make each (blocker, blocked) wait: all edges or none.
+
+        Raises:
+            Cycle: they would wait for each other.
+        """
+        ...
+
+    def unlink(self, edges: Sequence[Edge], act: Act) -> None:
+        """Take dependencies away; those that are not there are no error."""
+        ...
+
+    def remove(self, task_ids: Sequence[str], act: Act) -> tuple[Task, ...]:
+        """Take tasks off the list, and out of everyone's dependencies. The log keeps them."""
+        ...
+
+    def restore(self, task_id: str, act: Act) -> Task:
+        """Bring a removed task back under its id, as it was, with the dependencies that still make sense."""
+        ...
+
+    def changes(self, since: int = 0, *, task_id: str | None = None) -> Iterator[Change]:
+        """The event log from an id on, oldest first."""
+        ...
+
+    def position(self) -> int:
+        """The id the next change will have, or a smaller one."""
+        ...
+
+    def close(self) -> None:
+        """Let go of what is open."""
+        ...

@@ -1,0 +1,204 @@
+"""
+Changing task files so that a crash anywhere leaves the old state or the new one, and a trace.
+
+Flow of one change, under the locks of every task in it
+    1. drafts      the new contents, in `.taskyard/tmp/`
+    2. intent      each task's ledger row says: a writer began when the log ended here
+    3. log         one entry with every task as it will be: the decision
+    4. leases      a new holder's record; before the task, so that no owner is ever without one
+    5. files       each draft takes its place; dependencies' truth (`blockedBy`) first
+    6. ledger      the rows say how the files look now, and the intent is over
+
+Whoever finds an intent left behind reads the log from there (`settle.py`): with the first file
+in place the rest is completed, otherwise the change is closed as aborted.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import NamedTuple
+
+from taskyard.clock import now_ms
+from taskyard.disk import files
+from taskyard.disk.exchange import place, swap
+from taskyard.disk.journal import Journal
+from taskyard.tasklist.ledger import Ledger, Row, row_for
+from taskyard.tasklist.model import Act, Lease, Task
+from taskyard.tasklist.reader import Seen, TaskReader
+from taskyard.tasklist.task_file import encoded
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from taskyard.tasklist.hold import Hold
+    from taskyard.tasklist.leases import LeaseFiles
+    from taskyard.tasklist.list_folder import ListFolder
+
+_DRAFT = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+class Interfered(Exception):
+    """Another program wrote between our read and our write: look again and start over."""
+
+
+class Write(NamedTuple):
+    """One task of a change: as it was read, and as it shall be (None = gone)."""
+
+    id: str
+    before: Seen | None
+    after: Task | None
+    lease: tuple[Lease | None, int] | None = None  #: its lease record and losses from now on; None = as it is
+
+
+class Draft(NamedTuple):
+    """New content, written but not yet in its place."""
+
+    data: bytes
+    stat: os.stat_result
+
+
+class Writer:
+    """Carries out changes in one list's folder."""
+
+    def __init__(self, folder: ListFolder, reader: TaskReader, leases: LeaseFiles, *, timeout: float, sync: bool):
+        self.folder = folder
+        self.ledger = Ledger(folder.ledger)
+        self.journal = Journal(folder.log, sync=sync)
+        self._reader = reader
+        self._leases = leases
+        self._timeout = timeout
+        self._sync = sync
+
+    def commit(self, hold: Hold, act: Act, writes: Sequence[Write]) -> None:
+        """Make the change, whole.
+
+        Raises:
+            Interfered: another program got in between; the intents stay, for `settle` to close.
+            LockLost: we no longer hold what we relied on; nothing was written.
+            StorageError: the disk refused before anything was changed.
+        """
+        rows = {write.id: self.ledger.row(write.id) for write in writes}
+        drafts = {write.id: self._draft(write) for write in writes if write.after is not None}
+        hold.check()
+        end = self.journal.end()
+        for write in writes:
+            self.ledger.put(write.id, rows[write.id]._replace(intent=end))
+        try:
+            entry = self.log(hold, act, {write.id: _data(drafts.get(write.id)) for write in writes})
+        except BaseException:
+            for write in writes:
+                self.ledger.put(write.id, rows[write.id])
+            raise
+        for write in writes:
+            if write.lease is not None and write.lease[0] is not None:
+                self._leases.write(write.id, *write.lease)
+        for write in writes:
+            self.apply(write, entry, drafts.get(write.id))
+            if write.lease is not None and write.lease[0] is None:
+                self._leases.write(write.id, *write.lease)
+
+    def log(self, hold: Hold, act: Act, tasks: Mapping[str, bytes | None], **more: object) -> int:
+        """Add an entry to the list's log; its id."""
+        facts: dict[str, object] = {"at": now_ms(), "by": act.by, "cause": act.cause, "via": act.via}
+        if act.note:
+            facts["note"] = act.note
+        facts["prev"] = {task_id: self.ledger.row(task_id).entry for task_id in tasks}
+        # Every newline in a task's bytes is layout: those inside strings are escaped.
+        states = b", ".join(
+            b'"%s": %s' % (task_id.encode(), b"null" if data is None else data.replace(b"\n", b" "))
+            for task_id, data in tasks.items()
+        )
+        text = json.dumps({**facts, **more}).encode()
+        return self.journal.append(b'%s, "tasks": {%s}}' % (text[:-1], states), hold.kernel, timeout=self._timeout)
+
+    def _draft(self, write: Write) -> Draft:
+        assert write.after is not None
+        data = encoded(write.after, write.before.raw if write.before else None)
+        return self.draft(write.id, data)
+
+    def draft(self, task_id: str, data: bytes) -> Draft:
+        """Write a task's next content beside the list; nobody sees it there."""
+        path = self.folder.draft(task_id)
+        try:
+            fd = os.open(path, _DRAFT, 0o644)
+            try:
+                files.write_all(fd, data)
+                if self._sync:
+                    os.fsync(fd)
+                return Draft(data, os.fstat(fd))
+            finally:
+                os.close(fd)
+        except OSError as error:
+            _discard(path)
+            raise files.storage_error(path, error) from error
+
+    def apply(self, write: Write, entry: int, draft: Draft | None) -> None:
+        """Put one task's draft in its place, or take the task away, and close the intent."""
+        path, temporary = self.folder.task(write.id), self.folder.draft(write.id)
+        if draft is None:
+            self._remove(write)
+            self.ledger.put(write.id, Row(entry))
+            return
+        try:
+            if write.before is None:
+                place(temporary, path)
+            elif swap(temporary, path):
+                self._look_at_swapped(write, temporary)
+        except (FileExistsError, FileNotFoundError):
+            raise Interfered(write.id) from None
+        except OSError as error:
+            raise files.storage_error(path, error) from error
+        if self._sync:
+            _sync_folder(self.folder.path)
+        self.ledger.put(write.id, row_for(entry, draft.data, draft.stat))
+
+    def _look_at_swapped(self, write: Write, temporary: str) -> None:
+        """Make sure that what we replaced is what we had read; if not, put it back and give way."""
+        if not _is_as_read(write, temporary):
+            swap(temporary, self.folder.task(write.id))
+            raise Interfered(write.id)
+        os.unlink(temporary)
+
+    def _remove(self, write: Write) -> None:
+        path, temporary = self.folder.task(write.id), self.folder.draft(write.id)
+        try:
+            os.rename(path, temporary)
+        except FileNotFoundError:
+            return  # another program removed it first: what we wanted
+        except OSError as error:
+            raise files.storage_error(path, error) from error
+        if not _is_as_read(write, temporary):
+            place(temporary, path)
+            raise Interfered(write.id)
+        os.unlink(temporary)
+
+
+def _is_as_read(write: Write, path: str) -> bool:
+    """Whether the file now at `path` is the one the change was decided on."""
+    if write.before is None:
+        return False
+    was, found = write.before.stat, os.lstat(path)
+    if (found.st_ino, found.st_size, found.st_mtime_ns) == (was.st_ino, was.st_size, was.st_mtime_ns):
+        return True
+    return files.read(path) == write.before.data
+
+
+def _data(draft: Draft | None) -> bytes | None:
+    return None if draft is None else draft.data
+
+
+def _discard(path: str) -> None:
+    try:
+        os.unlink(path)
+    except OSError:
+        pass
+
+
+def _sync_folder(path: str) -> None:
+    fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)
