@@ -4,7 +4,7 @@ What a task list does when one caller uses it alone: the models that histories a
 Answers are "ok" or the error's code; a refusal is right if its reason is true at that moment. What
 depends on other tasks (`blocked`, `agent_busy`) is accepted wherever it changes nothing.
 
-    create(id) · claim(id, agent) · complete(id, agent) · release(id, agent) · reopen(id) · delete(id)
+    create(id) · claim|start|complete|release(id, agent) · reopen(id) · delete(id)
     get(id)    answers (status, owner) or "not_found"
     next_id()  answers the id as an int (of `IdCounter`)
 """
@@ -35,12 +35,9 @@ UNBORN, DELETED = "unborn", "deleted"
 class TaskModel:
     """One task: `args[0]` is its id, `args[1]` the agent where there is one."""
 
-    def __init__(
-        self, *, initial: State = UNBORN, claim_starts: bool = False, reopen_keeps_owner: bool = False
-    ) -> None:
+    def __init__(self, *, initial: State = UNBORN, owner_completes: bool = False) -> None:
         self.initial = initial
-        self.claim_starts = claim_starts
-        self.reopen_keeps_owner = reopen_keeps_owner
+        self.owner_completes = owner_completes  # a completion by another than the owner is impossible
 
     def part(self, event: Event) -> Hashable:
         return event.args[0]
@@ -78,16 +75,16 @@ class TaskModel:
         is_free = task.owner in (None, agent)
         match op:
             case "claim" if is_free and task.status != COMPLETED:
-                return TaskState(IN_PROGRESS if self.claim_starts else task.status, agent)
-            case "complete" if task.status == COMPLETED:
-                return task
-            case "complete" if is_free:
+                return TaskState(task.status, agent)
+            case "start" if is_free and task.status != COMPLETED:
+                return TaskState(IN_PROGRESS, agent)
+            case "complete" if is_free or task.status == COMPLETED or not self.owner_completes:
                 return TaskState(COMPLETED, task.owner)
             case "release" if is_free and task.status != COMPLETED:
                 return TaskState(PENDING, None)
             case "reopen" if task.status == COMPLETED:
-                return TaskState(PENDING, task.owner if self.reopen_keeps_owner else None)
-            case "claim" | "complete" | "release" | "reopen":
+                return TaskState(PENDING, None)
+            case "claim" | "start" | "complete" | "release" | "reopen":
                 return None
             case _:
                 raise ValueError(f"no such operation on a task: {op!r}")

@@ -115,10 +115,10 @@ def test_a_killed_claim_has_no_effect_before_it_was_called() -> None:
 
 
 @pytest.mark.req("L-08")
-def test_a_claim_may_start_the_task_where_the_model_says_so() -> None:
-    history = [event("claim 1 ada", "ok", 0, 1), event("get 1", ("in_progress", "ada"), 2, 3)]
-    assert check(history, TaskModel(initial=TaskState(), claim_starts=True)) is None
-    assert check(history, FREE) is not None
+def test_completing_anothers_task_is_a_fault_only_where_the_model_says_so() -> None:
+    history = [event("start 1 ada", "ok", 0, 1), event("complete 1 bob", "ok", 2, 3)]
+    assert check(history, FREE) is None
+    assert check(history, TaskModel(initial=TaskState(), owner_completes=True)) is not None
 
 
 @pytest.mark.req("L-08")
@@ -164,7 +164,7 @@ def run_of(seed: int, *, tasks: int, processes: int, steps: int) -> list[Event]:
         process = dice.randrange(processes)
         if busy_until[process] >= moment:
             continue
-        op = dice.choice(["create", "claim", "claim", "complete", "release", "reopen", "get"])
+        op = dice.choice(["create", "claim", "claim", "start", "complete", "release", "reopen", "get"])
         task = dice.choice(list(states))
         t0, t1 = dice.randint(busy_until[process], moment), moment + dice.randint(0, 90)
         asked = Event(f"p{process}", op, (task, f"agent{process}"), None, t0, t1)
