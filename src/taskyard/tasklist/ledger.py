@@ -40,6 +40,10 @@ class Row(NamedTuple):
         """Whether the file was there."""
         return self.size != _GONE
 
+    def looks_like(self, found: os.stat_result) -> bool:
+        """Whether a file is, by its looks, the one last known."""
+        return (self.mtime_ns, self.inode, self.size) == (found.st_mtime_ns, found.st_ino, found.st_size)
+
 
 class Ledger:
     """The rows of one list, read and written by position."""

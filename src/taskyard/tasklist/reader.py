@@ -59,6 +59,8 @@ class TaskReader:
     def __init__(self, folder: ListFolder) -> None:
         self._folder = folder
         self._cache: dict[str, tuple[tuple[int, int, int, int], Task | DamagedFile | None]] = {}
+        self._fresh: dict[str, os.stat_result] = {}
+        self._present: set[str] | None = None
 
     def read(self, task_id: str) -> Seen | None:
         """The file of `task_id` as it is now, past every cache; None if there is no such task."""
@@ -107,6 +109,12 @@ class TaskReader:
             raise storage_error(self._folder.path, error) from error
         return tasks
 
+    def news(self, present: Iterable[str]) -> tuple[dict[str, os.stat_result], set[str] | None]:
+        """Files read anew since last asked, and ids that are gone since then; None = first asked now."""
+        fresh, self._fresh = self._fresh, {}
+        before, self._present = self._present, set(present)
+        return fresh, None if before is None else before - self._present
+
     def _known(self, task_id: str, found: os.stat_result) -> Task | DamagedFile | None:
         look = (found.st_mtime_ns, found.st_ctime_ns, found.st_size, found.st_ino)
         known = self._cache.get(task_id)
@@ -118,6 +126,7 @@ class TaskReader:
             return None
         item = DamagedFile(f"{task_id}.json", seen.damage) if seen.damage is not None else seen.task
         now = seen.stat
+        self._fresh[task_id] = now
         if time.time_ns() - max(now.st_mtime_ns, now.st_ctime_ns) > _YOUNG_NS:
             self._cache[task_id] = ((now.st_mtime_ns, now.st_ctime_ns, now.st_size, now.st_ino), item)
         else:

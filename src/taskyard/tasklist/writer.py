@@ -154,6 +154,11 @@ class Writer:
             _sync_folder(self.folder.path)
         self.ledger.put(write.id, row_for(entry, draft.data, draft.stat))
 
+    def close(self) -> None:
+        """Let go of open files."""
+        self.ledger.close()
+        self.journal.close()
+
     def _look_at_swapped(self, write: Write, temporary: str) -> None:
         """Make sure that what we replaced is what we had read; if not, put it back and give way."""
         if not _is_as_read(write, temporary):

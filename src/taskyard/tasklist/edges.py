@@ -1,0 +1,208 @@
+"""
+Operations on several tasks of the file store at once: dependencies, removal, restoring.
+
+All hold the list and every task they write. `blockedBy` is the truth and is written first;
+`blocks` is its mirror. A crash in between is completed by the next writer.
+"""
+
+from __future__ import annotations
+
+from taskyard.clock import now_ms
+from taskyard.errors import AlreadyExists, Cycle, TaskNotFound
+from taskyard.tasklist import graph, history
+from taskyard.tasklist.model import Act, Draft, Task, TaskStatus
+from taskyard.tasklist.writer import Write
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from taskyard.tasklist.graph import Edge
+    from taskyard.tasklist.hold import Hold
+    from taskyard.tasklist.list_files import ListFiles
+    from taskyard.tasklist.reader import Seen
+
+from collections.abc import Mapping
+
+
+class _Graph(Mapping[str, Task]):
+    """The list's tasks, read as a walk through them asks for them, so that no list is too long."""
+
+    def __init__(self, files: ListFiles, changed: Mapping[str, Task]) -> None:
+        self._files = files
+        self._changed = changed
+
+    def __getitem__(self, task_id: str) -> Task:
+        found = self._changed.get(task_id) or self._files.tasks.look(task_id)
+        if found is None:
+            raise KeyError(task_id)
+        return found
+
+    def __contains__(self, task_id: object) -> bool:
+        return isinstance(task_id, str) and (task_id in self._changed or self._files.tasks.look(task_id) is not None)
+
+    def __iter__(self) -> Iterator[str]:
+        return (task.id for task in self._files.tasks.everything())
+
+    def __len__(self) -> int:
+        return len(self._files.tasks.everything())
+
+
+def new_task(task_id: str, draft: Draft) -> Task:
+    """A draft that got its id."""
+    now = now_ms()
+    return Task(task_id, *draft, created_at=now, updated_at=now)
+
+
+def create_linked(files: ListFiles, draft: Draft, act: Act, task_id: str | None) -> Task:
+    """A new task and its place among the others, in one step."""
+    others = sorted({*draft.blocks, *draft.blocked_by}, key=int)
+    with files.hold(others, whole=True) as hold:
+        seen = {other: files.seen(hold, other) for other in others}
+        _refuse_cycle_through(files, draft)
+        new_id = task_id or files.next_id()
+        hold.add(new_id)
+        task = new_task(new_id, draft)
+        after = {other: found for other, (found, _) in seen.items()}
+        for other in draft.blocks:
+            after[other] = _with(after[other], blocked_by=new_id)
+        for other in draft.blocked_by:
+            after[other] = _with(after[other], blocks=new_id)
+        _commit(files, hold, act, seen, after, first=[Write(new_id, None, task)])
+    return task
+
+
+def _refuse_cycle_through(files: ListFiles, draft: Draft) -> None:
+    """A new task between two others may close a circle over them."""
+    tasks = _Graph(files, {})
+    for blocked in draft.blocks:
+        for blocker in draft.blocked_by:
+            if trail := graph.path(tasks, blocker, blocked):
+                raise Cycle(trail)
+
+
+def link(files: ListFiles, edges: Sequence[Edge], act: Act) -> None:
+    """Make each (blocker, blocked) wait: all or none."""
+    ids = sorted({task_id for edge in edges for task_id in edge}, key=int)
+    with files.hold(ids, whole=True) as hold:
+        seen = {task_id: files.seen(hold, task_id) for task_id in ids}
+        after = {task_id: found for task_id, (found, _) in seen.items()}
+        for blocker, blocked in edges:
+            if trail := graph.closing_path(_Graph(files, after), (blocker, blocked)):
+                raise Cycle(trail)
+            after[blocked] = _with(after[blocked], blocked_by=blocker)
+            after[blocker] = _with(after[blocker], blocks=blocked)
+        _commit(files, hold, act, seen, after)
+
+
+def unlink(files: ListFiles, edges: Sequence[Edge], act: Act) -> None:
+    """Take dependencies away, from both sides, also where only one side has them."""
+    ids = sorted({task_id for edge in edges for task_id in edge}, key=int)
+    with files.hold(ids, whole=True) as hold:
+        seen: dict[str, tuple[Task, Seen | None]] = {}
+        for task_id in ids:
+            try:
+                seen[task_id] = files.seen(hold, task_id)
+            except TaskNotFound:
+                if all(task_id == blocker for edge in edges if task_id in edge for blocker in edge[:1]):
+                    continue  # a dangling blocker is taken away like any other
+                raise
+        after = {task_id: found for task_id, (found, _) in seen.items()}
+        for blocker, blocked in edges:
+            after[blocked] = _without(after[blocked], blocked_by=blocker)
+            if blocker in after:
+                after[blocker] = _without(after[blocker], blocks=blocked)
+        _commit(files, hold, act, seen, after)
+
+
+def remove(files: ListFiles, task_ids: Sequence[str], act: Act) -> tuple[Task, ...]:
+    """Take tasks off the list and out of everyone's dependencies; the mark stays above them."""
+    doomed = dict.fromkeys(task_ids)
+    neighbours = [
+        task.id
+        for task in files.tasks.everything()
+        if task.id not in doomed and any(other in doomed for other in (*task.blocks, *task.blocked_by))
+    ]
+    with files.hold([*doomed, *neighbours], whole=True) as hold:
+        gone = {task_id: files.seen(hold, task_id) for task_id in doomed}
+        seen = {task_id: files.seen(hold, task_id) for task_id in neighbours}
+        after = {task_id: found for task_id, (found, _) in seen.items()}
+        for task_id, task in after.items():
+            for other in doomed:
+                task = _without(_without(task, blocked_by=other), blocks=other)
+            after[task_id] = task
+        highest = max(map(int, doomed), default=0)
+        if highest > files.folder.read_mark():
+            files.folder.write_mark(highest)
+        writes = [Write(task_id, found, None, (None, 0)) for task_id, (_, found) in gone.items()]
+        _commit(files, hold, act, seen, after, first=writes)
+    return tuple(task for task, _ in gone.values())
+
+
+def restore(files: ListFiles, task_id: str, act: Act) -> Task:
+    """Bring a removed task back: free, unless it was done, with the dependencies that still make sense."""
+    writer = files.writer
+    past = history.last_seen(writer.journal, writer.ledger, task_id)
+    if past is None:
+        raise files.missing(task_id)
+    blockers = [other for other in past[0].blocked_by if files.tasks.look(other) is not None]
+    blocked = [other for other in past[0].blocks if files.tasks.look(other) is not None]
+    with files.hold([task_id, *blockers, *blocked], whole=True) as hold:
+        try:
+            files.seen(hold, task_id)
+        except TaskNotFound:
+            pass
+        else:
+            raise AlreadyExists("a task", f"#{task_id}")
+        seen = {other: files.seen(hold, other) for other in dict.fromkeys([*blockers, *blocked])}
+        after = {other: found for other, (found, _) in seen.items()}
+        after[task_id] = _revived(past[0])
+        for edge in [*((other, task_id) for other in blockers), *((task_id, other) for other in blocked)]:
+            if graph.closing_path(_Graph(files, after), edge) is None:
+                after[edge[1]] = _with(after[edge[1]], blocked_by=edge[0])
+                after[edge[0]] = _with(after[edge[0]], blocks=edge[1])
+        task = after.pop(task_id)
+        _commit(files, hold, act, seen, after, first=[Write(task_id, None, task, (None, 0))])
+    return task
+
+
+def _revived(task: Task) -> Task:
+    task = task._replace(blocks=(), blocked_by=(), updated_at=now_ms())
+    return task if task.is_done else task._replace(status=TaskStatus.PENDING, owner=None)
+
+
+def _commit(
+    files: ListFiles,
+    hold: Hold,
+    act: Act,
+    seen: Mapping[str, tuple[Task, Seen | None]],
+    after: Mapping[str, Task],
+    *,
+    first: Sequence[Write] = (),
+) -> None:
+    """Write what differs, the truth before its mirror."""
+    now = now_ms()
+    different = [task_id for task_id, task in after.items() if task != seen[task_id][0]]
+    truth = [task_id for task_id in different if after[task_id].blocked_by != seen[task_id][0].blocked_by]
+    mirror = [task_id for task_id in different if task_id not in truth]
+    writes = [
+        Write(task_id, seen[task_id][1], after[task_id]._replace(updated_at=now)) for task_id in (*truth, *mirror)
+    ]
+    if first or writes:
+        files.writer.commit(hold, act, [*first, *writes])
+
+
+def _with(task: Task, *, blocks: str | None = None, blocked_by: str | None = None) -> Task:
+    if blocks is not None and blocks not in task.blocks:
+        task = task._replace(blocks=(*task.blocks, blocks))
+    if blocked_by is not None and blocked_by not in task.blocked_by:
+        task = task._replace(blocked_by=(*task.blocked_by, blocked_by))
+    return task
+
+
+def _without(task: Task, *, blocks: str | None = None, blocked_by: str | None = None) -> Task:
+    if blocks in task.blocks:
+        task = task._replace(blocks=tuple(other for other in task.blocks if other != blocks))
+    if blocked_by in task.blocked_by:
+        task = task._replace(blocked_by=tuple(other for other in task.blocked_by if other != blocked_by))
+    return task

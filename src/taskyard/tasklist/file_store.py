@@ -1,0 +1,207 @@
+"""
+The list as files: one JSON file per task, beside whoever else works in the folder.
+
+Role
+    The verbs of `TaskStore` about single tasks: which locks an operation needs, which facts it
+    gathers under them, what is written. Dependencies and removal are `edges.py`; how a write
+    survives a crash is `writer.py`; how others' changes and dead writers' remains are brought in
+    is `settle.py`; reading is `listing.py`.
+"""
+
+from __future__ import annotations
+
+from taskyard.clock import now_ms
+from taskyard.errors import AlreadyClaimed, AlreadyResolved, Busy, Conflict, Damaged, StorageError, TaskNotFound
+from taskyard.tasklist import edges, history, rules
+from taskyard.tasklist.list_files import ListFiles
+from taskyard.tasklist.model import Act, Change, Decision, Draft, Facts, Lease, Listing, Task
+from taskyard.tasklist.writer import Write
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+    from taskyard.tasklist.graph import Edge
+    from taskyard.tasklist.hold import Hold
+    from taskyard.tasklist.reader import Seen
+    from taskyard.tasklist.store import Rule
+
+#: How much of a record is the file's; the rest belongs to answers.
+_STORED = Task._fields.index("lease")
+
+
+class FileStore:
+    """One list in one folder."""
+
+    def __init__(self, list_files: ListFiles) -> None:
+        self._files = list_files
+        self._leases = list_files.leases
+
+    @property
+    def name(self) -> str:
+        """The list's name."""
+        return self._files.folder.name
+
+    # -- reading -----------------------------------------------------------------------------
+
+    def get(self, task_id: str) -> Task:
+        """One task, with its lease; a dead holder's is released first."""
+        task = self._files.tasks.get(task_id)
+        if task is None:
+            raise self._files.missing(task_id)
+        if task.lease is not None and self._leases.is_dead(task.lease):
+            self._release_dead([task_id])
+            return self._files.tasks.get(task_id) or task
+        return task
+
+    def list(self) -> Listing:
+        """Everything on the list. What others did is logged, what the dead held is released."""
+        if not self._files.folder.exists():
+            return Listing()
+        tasks = self._files.tasks
+        listing, changed = tasks.listing(self._files.writer_if_allowed)
+        if changed:
+            self._files.settler.look_around(changed)
+        dead = [task.id for task in listing if task.lease is not None and self._leases.is_dead(task.lease)]
+        if dead and self._release_dead(dead):
+            listing, _ = tasks.listing(self._files.writer_if_allowed)
+        return listing
+
+    def changes(self, since: int = 0, *, task_id: str | None = None) -> Iterator[Change]:
+        """The event log from an id on, or one task's part of it, oldest first."""
+        writer = self._files.writer_if_allowed() if self._files.folder.exists() else None
+        if writer is None:
+            return iter(())
+        if task_id is not None:
+            return (change for change in history.life(writer.journal, writer.ledger, task_id) if change.id >= since)
+        return history.changes(writer.journal, since)
+
+    def position(self) -> int:
+        """The id the next change will have, or a smaller one."""
+        writer = self._files.writer_if_allowed() if self._files.folder.exists() else None
+        return writer.journal.end() if writer is not None else 0
+
+    # -- writing -----------------------------------------------------------------------------
+
+    def reserve(self) -> str:
+        """A fresh id; the mark is raised, so it never returns."""
+        with self._files.hold(whole=True):
+            return self._files.next_id()
+
+    def create(self, draft: Draft, act: Act, *, task_id: str | None = None) -> Task:
+        """Put a new task on the list."""
+        if draft.blocks or draft.blocked_by:
+            return self._files.persist(lambda: edges.create_linked(self._files, draft, act, task_id))
+        return self._files.persist(lambda: self._create(draft, act, task_id))
+
+    def _create(self, draft: Draft, act: Act, task_id: str | None) -> Task:
+        with self._files.hold(whole=True) as hold:
+            new_id = task_id or self._files.next_id()
+            hold.add(new_id)
+            task = edges.new_task(new_id, draft)
+            self._files.writer.commit(hold, act, [Write(new_id, None, task)])
+        return task
+
+    def update(
+        self, task_id: str, rule: Rule, act: Act, *, with_blockers: bool = False, whole_list: bool = False
+    ) -> Task:
+        """Let `rule` decide about one task under its lock, and save what it says."""
+        reading: Sequence[str] = ()
+        if with_blockers:
+            reading = self._blockers_unless_refused(task_id, rule, whole_list)
+        return self._files.persist(lambda: self._update(task_id, rule, act, reading, with_blockers, whole_list))
+
+    def _blockers_unless_refused(self, task_id: str, rule: Rule, whole_list: bool) -> Sequence[str]:
+        """The blockers' ids. What needs no lock is refused here: that the task is somebody's, or done."""
+        task = self._files.tasks.get(task_id)
+        if task is None:
+            return ()
+        settled = task.is_done or (task.lease is not None and not self._leases.is_dead(task.lease))
+        if settled and not whole_list:
+            try:
+                rule(Facts(task._replace(blocked_by=()), task.lease, lambda _: None, tuple))
+            except (AlreadyClaimed, AlreadyResolved):
+                raise
+            except Conflict:
+                pass  # worth a closer look, under the lock
+        return task.blocked_by
+
+    def _update(
+        self, task_id: str, rule: Rule, act: Act, reading: Sequence[str], with_blockers: bool, whole: bool
+    ) -> Task:
+        with self._files.hold([task_id], reading=reading, whole=whole) as hold:
+            task, seen = self._files.seen(hold, task_id)
+            complete = not with_blockers or {*reading, task_id}.issuperset(task.blocked_by)
+            if complete:
+                lease, losses = self._leases.read(task_id)
+                if lease is not None and (lease.owner != task.owner or task.is_done):
+                    lease = None
+                if lease is not None and self._leases.is_dead(lease):
+                    task, seen, losses = self._lose(hold, task, seen, lease, losses)
+                    lease = None
+                facts = Facts(task, lease, self._files.tasks.look, self._files.tasks.everything)
+                return self._save(hold, act, facts, rule(facts), seen, losses)
+        return self._update(task_id, rule, act, task.blocked_by, with_blockers, whole)  # it has new blockers
+
+    def _save(self, hold: Hold, act: Act, facts: Facts, decision: Decision, seen: Seen | None, losses: int) -> Task:
+        task, lease = decision
+        if task[:_STORED] == facts.task[:_STORED]:
+            if lease != facts.lease:
+                self._leases.write(task.id, lease, losses)
+            return task._replace(lease=lease)
+        task = task._replace(updated_at=now_ms(), lease=None)
+        kept = 0 if task.is_done else losses
+        record = (lease, kept) if (lease, kept) != (facts.lease, losses) else None
+        self._files.writer.commit(hold, act, [Write(task.id, seen, task, record)])
+        return task._replace(lease=lease)
+
+    def _lose(
+        self, hold: Hold, task: Task, seen: Seen | None, lease: Lease, losses: int
+    ) -> tuple[Task, Seen | None, int]:
+        """Give back what a dead holder had, as a change of its own."""
+        losses += 1
+        back = rules.lose(task, losses=losses, most=self._files.settings.lease_losses)._replace(updated_at=now_ms())
+        act = Act(lease.owner, "lease_lost", "watch", f"its holder {lease.instance} is gone (loss {losses})")
+        self._files.writer.commit(hold, act, [Write(task.id, seen, back, (None, losses))])
+        return back, self._files.tasks.reader.read(task.id), losses
+
+    def _release_dead(self, ids: Iterable[str]) -> bool:
+        """Put tasks of dead holders back into the pool; False where we may not, or somebody is at it."""
+        act = Act(None, "look", "watch")
+        try:
+            for task_id in ids:
+                self.update(task_id, lambda facts: Decision(facts.task, facts.lease), act)
+        except (StorageError, Busy, TaskNotFound, Damaged):
+            return False
+        return True
+
+    def claim_next(self, order: Callable[[Sequence[Task]], Sequence[str]], rule: Rule, act: Act) -> Task | None:
+        """The first task, in the order given, that `rule` accepts."""
+        for task_id in order(self.list()):
+            try:
+                return self.update(task_id, rule, act, with_blockers=True)
+            except (Conflict, TaskNotFound, Damaged):
+                continue  # somebody was quicker, or it is not to be had
+        return None
+
+    # -- several tasks -----------------------------------------------------------------------
+
+    def link(self, edges_: Sequence[Edge], act: Act) -> None:
+        """Make each (blocker, blocked) wait: all edges or none."""
+        self._files.persist(lambda: edges.link(self._files, edges_, act))
+
+    def unlink(self, edges_: Sequence[Edge], act: Act) -> None:
+        """Take dependencies away."""
+        self._files.persist(lambda: edges.unlink(self._files, edges_, act))
+
+    def remove(self, task_ids: Sequence[str], act: Act) -> tuple[Task, ...]:
+        """Take tasks off the list, and out of everyone's dependencies."""
+        return self._files.persist(lambda: edges.remove(self._files, task_ids, act))
+
+    def restore(self, task_id: str, act: Act) -> Task:
+        """Bring a removed task back under its id."""
+        return self._files.persist(lambda: edges.restore(self._files, task_id, act))
+
+    def close(self) -> None:
+        """Let go of open files."""
+        self._files.close()

@@ -1,0 +1,74 @@
+"""What a list's log tells: changes in order, the life of one task, and how a removed task last looked."""
+
+from __future__ import annotations
+
+from taskyard.tasklist.model import Act, Change, Task
+from taskyard.tasklist.task_file import DeletedMark, Unreadable, task_from
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from taskyard.disk.journal import Journal
+    from taskyard.tasklist.ledger import Ledger
+
+
+def changes(journal: Journal, since: int) -> Iterator[Change]:
+    """Every change from an id on, oldest first; those whose writer died before they took effect say so."""
+    entries = list(journal.since(since))
+    aborted = {entry.get("of") for _, entry in entries if entry.get("cause") == "aborted"}
+    for entry_id, entry in entries:
+        if entry.get("cause") != "aborted":
+            yield change_from(entry_id, entry, aborted=entry_id in aborted)
+
+
+def life(journal: Journal, ledger: Ledger, task_id: str) -> list[Change]:
+    """Every change of one task, oldest first, by following its entries back."""
+    found: list[Change] = []
+    position = ledger.row(task_id).entry
+    while position is not None and (entry := journal.read(position)) is not None:
+        found.append(change_from(position, entry))
+        prev = entry.get("prev")
+        before = prev.get(task_id) if isinstance(prev, dict) else None
+        position = before if isinstance(before, int) and before < position else None
+    return found[::-1]
+
+
+def last_seen(journal: Journal, ledger: Ledger, task_id: str) -> tuple[Task, Change] | None:
+    """How a task looked when it was last there, and the change that took it away."""
+    past = life(journal, ledger, task_id)
+    for index in range(len(past) - 1, -1, -1):
+        task = past[index].tasks.get(task_id)
+        if task is not None:
+            return task, past[min(index + 1, len(past) - 1)]
+    return None
+
+
+def change_from(entry_id: int, entry: dict[str, object], *, aborted: bool = False) -> Change:
+    """A log entry as a record; whatever cannot be read in it is left out."""
+    tasks = entry.get("tasks")
+    states = {str(key): _task(str(key), raw) for key, raw in tasks.items()} if isinstance(tasks, dict) else {}
+    at, by = entry.get("at"), entry.get("by")
+    act = Act(
+        by if isinstance(by, str) else None,
+        str(entry.get("cause", "unknown")),
+        str(entry.get("via", "")),
+        _note(entry),
+    )
+    return Change(entry_id, at if isinstance(at, int) else 0, act, states, aborted)
+
+
+def _note(entry: dict[str, object]) -> str:
+    damaged = entry.get("damaged")
+    if isinstance(damaged, dict):
+        return "; ".join(f"{task_id}.json: {why}" for task_id, why in damaged.items())
+    return str(entry.get("note", ""))
+
+
+def _task(task_id: str, raw: object) -> Task | None:
+    if not isinstance(raw, dict):
+        return None
+    try:
+        return task_from(task_id, raw)
+    except (Unreadable, DeletedMark):
+        return None

@@ -1,0 +1,210 @@
+"""The list in memory: the same contract as the file store, for tests and for programs that need no disk."""
+
+from __future__ import annotations
+
+import threading
+
+from taskyard.clock import now_ms
+from taskyard.errors import AlreadyExists, Conflict, Cycle, TaskNotFound
+from taskyard.names import nearest_ids
+from taskyard.tasklist import graph
+from taskyard.tasklist.model import Act, Change, Decision, Draft, Facts, Lease, Listing, Task, TaskStatus
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from taskyard.tasklist.graph import Edge
+    from taskyard.tasklist.store import Rule
+
+_STORED = Task._fields.index("lease")
+
+
+class MemoryStore:
+    """One list that lives as long as this object; shared by the threads of a process."""
+
+    def __init__(self, name: str = "memory") -> None:
+        self.name = name
+        self._lock = threading.RLock()
+        self._tasks: dict[str, Task] = {}
+        self._leases: dict[str, Lease] = {}
+        self._log: list[Change] = []
+        self._last = 0
+
+    def reserve(self) -> str:
+        """A fresh id, never given out again."""
+        with self._lock:
+            self._last += 1
+            return str(self._last)
+
+    def create(self, draft: Draft, act: Act, *, task_id: str | None = None) -> Task:
+        """Put a new task on the list."""
+        with self._lock:
+            for other in (*draft.blocks, *draft.blocked_by):
+                self._existing(other)
+            for blocked in draft.blocks:
+                for blocker in draft.blocked_by:
+                    if trail := graph.path(self._tasks, blocker, blocked):
+                        raise Cycle(trail)
+            now = now_ms()
+            task = Task(task_id or self.reserve(), *draft, created_at=now, updated_at=now)
+            self._save(act, {task.id: task, **self._mirrors(task)})
+            return task
+
+    def _mirrors(self, task: Task) -> dict[str, Task]:
+        """The neighbours of a new task, as they look with it."""
+        found: dict[str, Task] = {}
+        for other in task.blocks:
+            was = self._tasks[other]
+            found[other] = was._replace(blocked_by=(*was.blocked_by, task.id))
+        for other in task.blocked_by:
+            was = found.get(other, self._tasks[other])
+            found[other] = was._replace(blocks=(*was.blocks, task.id))
+        return found
+
+    def get(self, task_id: str) -> Task:
+        """One task, with its lease."""
+        with self._lock:
+            return self._existing(task_id)._replace(lease=self._lease(task_id))
+
+    def list(self) -> Listing:
+        """Everything on the list."""
+        with self._lock:
+            return Listing(task._replace(lease=self._lease(task.id)) for task in graph.by_id(self._tasks.values()))
+
+    def update(
+        self, task_id: str, rule: Rule, act: Act, *, with_blockers: bool = False, whole_list: bool = False
+    ) -> Task:
+        """Let `rule` decide about one task, and save what it says."""
+        with self._lock:
+            task, lease = self._existing(task_id), self._lease(task_id)
+            decision = rule(Facts(task, lease, self._tasks.get, lambda: graph.by_id(self._tasks.values())))
+            return self._decided(act, task, decision)
+
+    def _decided(self, act: Act, was: Task, decision: Decision) -> Task:
+        task, lease = decision
+        if lease is None:
+            self._leases.pop(task.id, None)
+        else:
+            self._leases[task.id] = lease
+        if task[:_STORED] != was[:_STORED]:
+            task = task._replace(updated_at=now_ms(), lease=None)
+            self._save(act, {task.id: task})
+        return task._replace(lease=lease)
+
+    def claim_next(self, order: Callable[[Sequence[Task]], Sequence[str]], rule: Rule, act: Act) -> Task | None:
+        """The first task, in the order given, that `rule` accepts."""
+        with self._lock:
+            for task_id in order(self.list()):
+                try:
+                    return self.update(task_id, rule, act)
+                except Conflict:
+                    continue
+        return None
+
+    def link(self, edges: Sequence[Edge], act: Act) -> None:
+        """Make each (blocker, blocked) wait: all edges or none."""
+        with self._lock:
+            after = {task_id: self._existing(task_id) for edge in edges for task_id in edge}
+            for blocker, blocked in edges:
+                if trail := graph.closing_path({**self._tasks, **after}, (blocker, blocked)):
+                    raise Cycle(trail)
+                if blocker not in after[blocked].blocked_by:
+                    after[blocked] = after[blocked]._replace(blocked_by=(*after[blocked].blocked_by, blocker))
+                if blocked not in after[blocker].blocks:
+                    after[blocker] = after[blocker]._replace(blocks=(*after[blocker].blocks, blocked))
+            self._save(act, after)
+
+    def unlink(self, edges: Sequence[Edge], act: Act) -> None:
+        """Take dependencies away."""
+        with self._lock:
+            after = {task_id: self._existing(task_id) for edge in edges for task_id in edge}
+            for blocker, blocked in edges:
+                after[blocked] = after[blocked]._replace(blocked_by=_less(after[blocked].blocked_by, {blocker}))
+                after[blocker] = after[blocker]._replace(blocks=_less(after[blocker].blocks, {blocked}))
+            self._save(act, after)
+
+    def remove(self, task_ids: Sequence[str], act: Act) -> tuple[Task, ...]:
+        """Take tasks off the list, and out of everyone's dependencies."""
+        with self._lock:
+            gone = {task_id: self._existing(task_id) for task_id in task_ids}
+            doomed = set(gone)
+            after: dict[str, Task | None] = dict.fromkeys(gone)
+            for task in self._tasks.values():
+                if task.id not in doomed and doomed.intersection((*task.blocks, *task.blocked_by)):
+                    after[task.id] = task._replace(
+                        blocks=_less(task.blocks, doomed), blocked_by=_less(task.blocked_by, doomed)
+                    )
+            self._save(act, after)
+            return tuple(gone.values())
+
+    def restore(self, task_id: str, act: Act) -> Task:
+        """Bring a removed task back under its id."""
+        with self._lock:
+            if task_id in self._tasks:
+                raise AlreadyExists("a task", f"#{task_id}")
+            past = [change.tasks[task_id] for change in self._log if change.tasks.get(task_id) is not None]
+            if not past or past[-1] is None:
+                raise self._missing(task_id)
+            was = past[-1]
+            task = was._replace(blocks=(), blocked_by=(), updated_at=now_ms())
+            if not task.is_done:
+                task = task._replace(status=TaskStatus.PENDING, owner=None)
+            self._save(act, {task_id: task})
+            edges = [(other, task_id) for other in was.blocked_by] + [(task_id, other) for other in was.blocks]
+            for edge in edges:
+                if all(end in self._tasks for end in edge) and not graph.closing_path(self._tasks, edge):
+                    self.link([edge], act)
+            return self._tasks[task_id]
+
+    def changes(self, since: int = 0, *, task_id: str | None = None) -> Iterator[Change]:
+        """The event log from an id on, oldest first."""
+        with self._lock:
+            found = [c for c in self._log[since:] if task_id is None or task_id in c.tasks]
+        return iter(found)
+
+    def position(self) -> int:
+        """The id the next change will have."""
+        return len(self._log)
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+    def _save(self, act: Act, after: Mapping[str, Task | None]) -> None:
+        changed = {task_id: task for task_id, task in after.items() if self._tasks.get(task_id) != task}
+        for task_id, task in changed.items():
+            if task is None:
+                del self._tasks[task_id]
+                self._leases.pop(task_id, None)
+            else:
+                self._tasks[task_id] = task
+        if changed:
+            self._log.append(Change(len(self._log), now_ms(), act, changed))
+
+    def _lease(self, task_id: str) -> Lease | None:
+        lease, task = self._leases.get(task_id), self._tasks.get(task_id)
+        expired = lease is not None and lease.expires is not None and lease.expires < now_ms()
+        if task is None or lease is None or lease.owner != task.owner:
+            return None
+        if expired:
+            self._decided(
+                Act(lease.owner, "lease_lost", "watch"),
+                task,
+                Decision(task._replace(owner=None, status=TaskStatus.PENDING), None),
+            )
+            return None
+        return lease
+
+    def _existing(self, task_id: str) -> Task:
+        self._lease(task_id)
+        if task_id not in self._tasks:
+            raise self._missing(task_id)
+        return self._tasks[task_id]
+
+    def _missing(self, task_id: str) -> TaskNotFound:
+        gone = any(task_id in change.tasks for change in self._log)
+        return TaskNotFound(task_id, list_name=self.name, nearest=nearest_ids(task_id, self._tasks), restorable=gone)
+
+
+def _less(ids: tuple[str, ...], taken: set[str]) -> tuple[str, ...]:
+    return tuple(task_id for task_id in ids if task_id not in taken)

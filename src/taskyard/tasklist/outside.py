@@ -1,0 +1,89 @@
+"""What the list needs of the world around it, as one small interface that `app` fills in."""
+
+from __future__ import annotations
+
+from typing import NamedTuple, Protocol
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from taskyard.tasklist.model import Lease, Task
+
+
+class Evidence(NamedTuple):
+    """What running a task's acceptance command showed."""
+
+    command: str
+    exit_code: int | None  #: None: it ran out of time
+    output: str
+    seconds: float
+    at: int
+
+
+class Outside(Protocol):
+    """Hooks, acceptance commands, mail and identity. Never called while a lock is held."""
+
+    def lease(self, agent: str, *, seconds: float | None = None) -> Lease:
+        """What this caller would hold a claim under: a new token each time."""
+        ...
+
+    def is_guarded(self, event: str) -> bool:
+        """Whether any hook listens to `event`."""
+        ...
+
+    def ask_hooks(self, event: str, task: Task, agent: str | None) -> None:
+        """Run the hooks of `event`.
+
+        Raises:
+            HookRefused: one of them said no.
+        """
+        ...
+
+    def accept(self, spec: Mapping[str, object]) -> Evidence:
+        """Run an acceptance command.
+
+        Raises:
+            Untrusted: no person has allowed it.
+        """
+        ...
+
+    def tell(self, recipient: str, *, sender: str | None, kind: str, text: str, data: Mapping[str, object]) -> None:
+        """Send mail about the list."""
+        ...
+
+    def changed(self) -> None:
+        """Wake whoever watches this list in this process."""
+        ...
+
+
+class Nobody:
+    """An outside with no hooks, no mail and a manual lease: for stores used on their own."""
+
+    def lease(self, agent: str, *, seconds: float | None = None) -> Lease:
+        """A lease by name, with an end only if one is asked for."""
+        from taskyard.clock import now_ms
+        from taskyard.tasklist.model import Lease
+        from taskyard.tasklist.tokens import new_token
+
+        expires = None if seconds is None else now_ms() + int(seconds * 1000)
+        return Lease(agent, agent, new_token(), "manual" if seconds is None else "time", now_ms(), expires)
+
+    def is_guarded(self, event: str) -> bool:
+        """Nothing is."""
+        return False
+
+    def ask_hooks(self, event: str, task: Task, agent: str | None) -> None:
+        """Nobody objects."""
+
+    def accept(self, spec: Mapping[str, object]) -> Evidence:
+        """Nobody may run anything here."""
+        from taskyard.errors import Untrusted
+
+        raise Untrusted("The acceptance command", str(spec.get("command")), "taskyard trust")
+
+    def tell(self, recipient: str, *, sender: str | None, kind: str, text: str, data: Mapping[str, object]) -> None:
+        """Nobody gets mail."""
+
+    def changed(self) -> None:
+        """Nobody watches."""
