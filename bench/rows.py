@@ -29,19 +29,21 @@ def all_rows(memory: str, disk: str, *, quick: bool = False) -> list[Row]:
 
 
 def chosen(rows: list[Row], wanted: list[str]) -> list[Row]:
-    """The rows named, or below a name: `create` means all of `create.…`.
+    """The rows named; a name that is none stands for all below it, as `create` for `create.…`.
 
     Raises:
         KeyError: a name fits no row.
     """
+    if not wanted:
+        return rows
+    picked: set[str] = set()
     for name in wanted:
-        if not any(_fits(row, name) for row in rows):
+        named = [row.name for row in rows if row.name == name]
+        found = named or [row.name for row in rows if row.name.startswith(f"{name}.")]
+        if not found:
             raise KeyError(name)
-    return [row for row in rows if not wanted or any(_fits(row, name) for name in wanted)]
-
-
-def _fits(row: Row, name: str) -> bool:
-    return row.name == name or row.name.startswith(f"{name}.")
+        picked.update(found)
+    return [row for row in rows if row.name in picked]
 
 
 def _list_rows(ground: Ground) -> list[Row]:

@@ -211,10 +211,12 @@ def take(asked: Namespace) -> None:
 
 
 def post(home: str) -> Post:
-    """The mail of the bench's team."""
+    """The mail of the bench's team, with a box for the recipient."""
     from taskyard.tasklist.mailbox import Post
 
-    return Post(home, TEAM)
+    office = Post(home, TEAM)
+    office.open_box(RECIPIENT)
+    return office
 
 
 COMMANDS: dict[str, Callable[[Namespace], None]] = {
