@@ -109,7 +109,7 @@ def _mail_row(ground: Ground) -> Row:
         Goal("≥", 10),
         is_rate=True,
         seconds=60,
-        fewest=1,
+        fewest=2,
     )
 
 

@@ -11,8 +11,8 @@
 // op      create | update | link | delete
 // fields  create: subject, description, metadata. update: what was written (status, owner, metadata).
 //         link: {"blocks": id}. delete: {}.
-// ok      false: the task was gone, or ("error": "ELOCKED") a lock was held for all of its 2.9 s. A create or update has
-//         then written nothing; a link may have one side, a delete may have left its id in other tasks.
+// ok      false: the task was gone, or ("error": "ELOCKED") a lock was held for all of its 2.9 s. A create or update
+//         has then written nothing; a link may have one side, a delete may have left its id in other tasks.
 //
 // What makes it checkable: subjects are "<name> <n>", unique; every metadata key it sets is "<name>.<n>", set once and
 // never removed, so each must be in the task's file at the end or the task be deleted; it deletes only its own tasks;

@@ -13,7 +13,7 @@ const WAITING = { retries: { retries: 30, factor: 2, minTimeout: 5, maxTimeout: 
 const STATUSES = new Set(['pending', 'in_progress', 'completed']);
 const IN_PLACE = constants.O_RDWR | constants.O_CREAT;
 
-const listLocksMade = new Set();
+const made = new Set();
 
 const taskFile = (list, id) => join(list, `${id}.json`);
 
@@ -30,20 +30,22 @@ async function locked(file, work) {
 /** Run `work` under the list lock: `.lock.lock`, the lock of the empty file `.lock`. */
 async function listLocked(list, work) {
   const file = join(list, '.lock');
-  if (!listLocksMade.has(file)) {
-    await madeOnce(file, '');
-    listLocksMade.add(file);
-  }
+  await madeOnce(file);
   return locked(file, work);
 }
 
-async function madeOnce(file, text) {
+/** See that the empty `file` exists; asks the disk only the first time. */
+async function madeOnce(file) {
+  if (made.has(file)) return;
   try {
-    await writeFile(file, text, { flag: 'wx', mode: 0o644 });
+    await writeFile(file, '', { flag: 'wx', mode: 0o644 });
   } catch (error) {
     if (error.code !== 'EEXIST') throw error;
   }
+  made.add(file);
 }
+
+const messagesIn = async (file) => JSON.parse((await readFile(file, 'utf8')) || '[]');
 
 /** Write over what is there: no truncation first, so a reader may see both texts mixed. */
 async function writeInPlace(file, text, flags = IN_PLACE) {
@@ -216,7 +218,8 @@ export async function claimTaskIfIdle(list, id, agent) {
     const task = tasks.find((each) => each.id === id) ?? null;
     const reason = await refusal(list, task, agent);
     if (reason !== null) return reason;
-    if (tasks.some((each) => each.owner === agent && each.id !== id && each.status !== 'completed')) return 'agent_busy';
+    const isOpenWork = (each) => each.owner === agent && each.id !== id && each.status !== 'completed';
+    if (tasks.some(isOpenWork)) return 'agent_busy';
     await updateTask(list, id, () => ({ owner: agent }));
     return 'ok';
   });
@@ -225,9 +228,9 @@ export async function claimTaskIfIdle(list, id, agent) {
 /** Append to an inbox: the whole array read, extended and put back by rename, under `<agent>.json.lock`. */
 export async function sendMail(inboxes, from, to, text) {
   const file = join(inboxes, `${to}.json`);
-  await madeOnce(file, '[]');
+  await madeOnce(file);
   await locked(file, async () => {
-    const messages = JSON.parse(await readFile(file, 'utf8'));
+    const messages = await messagesIn(file);
     const timestamp = new Date().toISOString();
     messages.push({ from, text, timestamp, msgV: 1, msg_id: randomUUID(), type: 'message', read: false });
     const temporary = `${file}.${process.pid}.tmp`;
@@ -240,7 +243,7 @@ export async function sendMail(inboxes, from, to, text) {
 export async function takeMail(inboxes, agent) {
   const file = join(inboxes, `${agent}.json`);
   return locked(file, async () => {
-    const messages = JSON.parse(await readFile(file, 'utf8'));
+    const messages = await messagesIn(file);
     const temporary = `${file}.${process.pid}.tmp`;
     await writeFile(temporary, '[]', { mode: 0o644 });
     await rename(temporary, file);
