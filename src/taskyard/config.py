@@ -58,11 +58,15 @@ def _from_file(env: Mapping[str, str]) -> dict[str, object]:
     path = os.path.join(config_folder(env), "config.toml")
     try:
         with open(path, "rb") as file:
-            import tomllib  # 15 ms that only those with a settings file pay
-
-            found = tomllib.load(file)
+            data = file.read()
     except (FileNotFoundError, NotADirectoryError, PermissionError):
         return {}
+    except OSError as error:
+        raise Damaged(path, os.strerror(error.errno or 0)) from error
+    import tomllib  # 15 ms that only those with a settings file pay
+
+    try:
+        found = tomllib.loads(data.decode())
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise Damaged(path, str(error)) from error
     return {name: value for name, value in found.items() if not isinstance(value, (dict, list))}

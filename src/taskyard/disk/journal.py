@@ -104,7 +104,9 @@ class Journal:
         for base, following in zip(bases, [*bases[1:], None]):
             if following is not None and following <= position:
                 continue
-            yield from self._segment(base, max(position - base, 0))
+            for entry_id, entry in self._segment(base, max(position - base, 0)):
+                if entry_id >= position:  # a start within an entry finds the rest of that one
+                    yield entry_id, entry
 
     def _segment(self, base: int, offset: int) -> Iterator[tuple[int, dict[str, object]]]:
         path = os.path.join(self.folder, f"{base}.jsonl")

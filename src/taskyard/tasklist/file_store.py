@@ -74,12 +74,16 @@ class FileStore:
             return iter(())
         if task_id is not None:
             return (change for change in history.life(writer.journal, writer.ledger, task_id) if change.id >= since)
-        return history.changes(writer.journal, since)
+        return history.changes(writer.journal, writer.ledger, since)
 
     def position(self) -> int:
         """The id the next change will have, or a smaller one."""
         writer = self._files.writer_if_allowed() if self._files.folder.exists() else None
         return writer.journal.end() if writer is not None else 0
+
+    def wait(self, timeout: float) -> bool:
+        """Sleep until something may have changed, at most `timeout` seconds; whether something may have."""
+        return self._files.tasks.wait(timeout, debounce=self._files.settings.debounce)
 
     # -- writing -----------------------------------------------------------------------------
 
@@ -201,6 +205,10 @@ class FileStore:
     def restore(self, task_id: str, act: Act) -> Task:
         """Bring a removed task back under its id."""
         return self._files.persist(lambda: edges.restore(self._files, task_id, act))
+
+    def signal(self) -> None:
+        """Wake whoever waits in this process, at once."""
+        self._files.tasks.signal()
 
     def close(self) -> None:
         """Let go of open files."""

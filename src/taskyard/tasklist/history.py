@@ -10,16 +10,27 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from taskyard.disk.journal import Journal
-    from taskyard.tasklist.ledger import Ledger
+    from taskyard.tasklist.ledger import Ledger, Row
 
 
-def changes(journal: Journal, since: int) -> Iterator[Change]:
-    """Every change from an id on, oldest first; those whose writer died before they took effect say so."""
+def changes(journal: Journal, ledger: Ledger, since: int) -> Iterator[Change]:
+    """Every change from an id on, oldest first; those whose writer died before they took effect say so.
+
+    Ends before the first change that is still being written: whether it counts is not decided yet.
+    """
     entries = list(journal.since(since))
     aborted = {entry.get("of") for _, entry in entries if entry.get("cause") == "aborted"}
     for entry_id, entry in entries:
-        if entry.get("cause") != "aborted":
-            yield change_from(entry_id, entry, aborted=entry_id in aborted)
+        if entry.get("cause") == "aborted":
+            continue
+        change = change_from(entry_id, entry, aborted=entry_id in aborted)
+        if not change.aborted and any(_is_open(ledger.row(task_id), entry_id) for task_id in change.tasks):
+            return
+        yield change
+
+
+def _is_open(row: Row, entry_id: int) -> bool:
+    return row.intent is not None and row.intent <= entry_id and (row.entry is None or row.entry < entry_id)
 
 
 def life(journal: Journal, ledger: Ledger, task_id: str) -> list[Change]:

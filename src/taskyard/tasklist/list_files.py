@@ -94,6 +94,7 @@ class ListFiles:
         if self._opened is not None:
             self._opened[1].close()
             self._opened = None
+        self.tasks.close()
 
     def hold(
         self,

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import sys
+from _thread import allocate_lock
+
 from taskyard.errors import Damaged
+from taskyard.names import is_id
 from taskyard.tasklist.consolidated import Consolidated, named_owner
 from taskyard.tasklist.graph import by_id, mirrored
 from taskyard.tasklist.leases import LeaseFiles
@@ -14,6 +18,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from taskyard.disk.watch import Followed
     from taskyard.tasklist.list_folder import ListFolder
     from taskyard.tasklist.writer import Writer
 
@@ -26,6 +31,12 @@ class ListReader:
         self.reader = TaskReader(folder)
         self.leases = LeaseFiles(folder, alive=alive)
         self.consolidated = Consolidated(folder.consolidated)
+        self._items: dict[str, Task | DamagedFile] = {}
+        self._last: tuple[list[Task], list[DamagedFile]] | None = None
+        self._feed: Followed | None = None
+        self._wake: Followed | None = None
+        self._looks = 0
+        self._one_at_a_time = allocate_lock()
 
     def get(self, task_id: str) -> Task | None:
         """One task with its lease, and with the `blocks` that the others agree to.
@@ -64,14 +75,66 @@ class ListReader:
 
     def listing(self, writer: Callable[[], Writer | None]) -> tuple[Listing, list[str]]:
         """The whole list, and the ids whose files are not as the ledger knows them."""
-        items = self.reader.scan()
-        changed = self._changed(items, writer)
-        found: dict[str, Task | DamagedFile] = {**self._older(), **items}
-        tasks = mirrored(by_id(item for item in found.values() if isinstance(item, Task)))
-        damaged = [item for item in found.values() if isinstance(item, DamagedFile)]
-        if self.consolidated.damage is not None:
-            damaged.append(self.consolidated.damage)
+        with self._one_at_a_time:
+            return self._listing(writer)
+
+    def _listing(self, writer: Callable[[], Writer | None]) -> tuple[Listing, list[str]]:
+        same = self._refresh()
+        changed = self._changed(writer)
+        if same and self._last is not None:
+            tasks, damaged = self._last
+        else:
+            found: dict[str, Task | DamagedFile] = {**self._older(), **self._items}
+            tasks = mirrored(by_id(item for item in found.values() if isinstance(item, Task)))
+            damaged = [item for item in found.values() if isinstance(item, DamagedFile)]
+            if self.consolidated.damage is not None:
+                damaged.append(self.consolidated.damage)
+            self._last = tasks, damaged
         return Listing(self._with_leases(tasks), damaged), changed
+
+    def _refresh(self) -> bool:
+        """Bring `_items` up to date; whether nothing had changed.
+
+        The first look of a process reads everything, the second also starts to follow the folder,
+        and from then on only what the kernel reports is read again.
+        """
+        if self._feed is None and self._looks:
+            self._feed = _follow(self._folder.path)
+        self._looks += 1
+        names = self._feed.changed() if self._feed is not None else None
+        if names is None:
+            self._items = self.reader.scan()
+            return False
+        ids = {name[:-5] for name in names if name.endswith(".json") and is_id(name[:-5])}
+        for task_id in ids:
+            item = self.reader.get(task_id)
+            if item is None:
+                self._items.pop(task_id, None)
+            else:
+                self._items[task_id] = item
+        return not ids and "tasks.json" not in names
+
+    def wait(self, timeout: float, *, debounce: float) -> bool:
+        """Sleep until a file event or a signal of this process says that something may have changed."""
+        if self._wake is None:
+            self._wake = _follow(self._folder.path)
+        woken = self._wake.wait(timeout, debounce=debounce)
+        self._wake.changed()
+        return woken
+
+    def signal(self) -> None:
+        """Wake whoever waits for this list in this process; nobody waits where nobody watches yet."""
+        watch = sys.modules.get("taskyard.disk.watch")
+        if watch is not None:
+            watch.watcher().signal(self._folder.path)
+
+    def close(self) -> None:
+        """Follow the folder no longer."""
+        for feed in (self._feed, self._wake):
+            if feed is not None:
+                feed.close()
+        self._feed = self._wake = None
+        self._looks = 0
 
     def _with_leases(self, tasks: list[Task]) -> list[Task]:
         held = set(self.leases.ids())
@@ -82,9 +145,9 @@ class ListReader:
             for task in tasks
         ]
 
-    def _changed(self, items: Mapping[str, object], writer: Callable[[], Writer | None]) -> list[str]:
+    def _changed(self, writer: Callable[[], Writer | None]) -> list[str]:
         """Files that another program made, changed or removed since any Taskyard process last looked."""
-        fresh, gone = self.reader.news(items)
+        fresh, gone = self.reader.news(self._items)
         if not fresh and not gone and gone is not None:
             return []
         known = writer()
@@ -93,7 +156,7 @@ class ListReader:
         if gone is None:  # the first look of this process: what vanished before it, only the ledger tells
             rows = dict(known.ledger.rows())
             changed = [task_id for task_id, found in fresh.items() if not rows.get(task_id, Row()).looks_like(found)]
-            return changed + [task_id for task_id, row in rows.items() if row.is_present and task_id not in items]
+            return changed + [task_id for task_id, row in rows.items() if row.is_present and task_id not in self._items]
         changed = [task_id for task_id, found in fresh.items() if not known.ledger.row(task_id).looks_like(found)]
         return changed + [task_id for task_id in gone if known.ledger.row(task_id).is_present]
 
@@ -108,3 +171,9 @@ class ListReader:
     def highest_consolidated(self) -> int:
         """The highest id in the older file, which `create` must not give out again."""
         return max(map(int, self.consolidated.tasks()), default=0)
+
+
+def _follow(path: str) -> Followed:
+    from taskyard.disk.watch import watcher  # only those who look twice pay for it
+
+    return watcher().follow(path)

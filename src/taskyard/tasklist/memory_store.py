@@ -25,7 +25,8 @@ class MemoryStore:
 
     def __init__(self, name: str = "memory") -> None:
         self.name = name
-        self._lock = threading.RLock()
+        self._lock = threading.Condition(threading.RLock())
+        self._waited_at = 0
         self._tasks: dict[str, Task] = {}
         self._leases: dict[str, Lease] = {}
         self._log: list[Change] = []
@@ -167,6 +168,16 @@ class MemoryStore:
         """The id the next change will have."""
         return len(self._log)
 
+    def wait(self, timeout: float) -> bool:
+        """Sleep until something changed since the last wait, at most `timeout` seconds; whether it did."""
+        with self._lock:
+            changed = self._lock.wait_for(lambda: len(self._log) > self._waited_at, timeout)
+            self._waited_at = len(self._log)
+            return changed
+
+    def signal(self) -> None:
+        """Whoever waits was woken by the change itself."""
+
     def close(self) -> None:
         """Nothing is open."""
 
@@ -180,6 +191,7 @@ class MemoryStore:
                 self._tasks[task_id] = task
         if changed:
             self._log.append(Change(len(self._log), now_ms(), act, changed))
+            self._lock.notify_all()
 
     def _lease(self, task_id: str) -> Lease | None:
         lease, task = self._leases.get(task_id), self._tasks.get(task_id)

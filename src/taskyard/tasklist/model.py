@@ -8,7 +8,7 @@ the command line would have to pay for.
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ class Task(NamedTuple):
     status: TaskStatus = TaskStatus.PENDING
     blocks: tuple[str, ...] = ()
     blocked_by: tuple[str, ...] = ()
-    metadata: Mapping[str, object] = {}  # noqa: RUF012  (never mutated; a NamedTuple default)
+    metadata: Mapping[str, object] = {}
     created_at: int | None = None
     updated_at: int | None = None
     lease: Lease | None = None  #: who holds it now, where that is known
@@ -72,7 +72,7 @@ class Task(NamedTuple):
     def extra(self) -> Mapping[str, object]:
         """What Taskyard keeps beyond Claude Code's fields (`metadata.taskyard`)."""
         found = self.metadata.get("taskyard")
-        return found if isinstance(found, dict) else {}
+        return cast("dict[str, object]", found) if isinstance(found, dict) else {}
 
     @property
     def is_held(self) -> bool:
@@ -90,7 +90,7 @@ class Draft(NamedTuple):
     status: TaskStatus = TaskStatus.PENDING
     blocks: tuple[str, ...] = ()
     blocked_by: tuple[str, ...] = ()
-    metadata: Mapping[str, object] = {}  # noqa: RUF012
+    metadata: Mapping[str, object] = {}
 
 
 class Act(NamedTuple):

@@ -211,3 +211,8 @@ def _assigned(decision: Decision, owner: str | None) -> Decision:
 def _check_blockers(facts: Facts, caller: Caller) -> None:
     if facts.task.blocked_by and not caller.force and (waiting_for := open_blockers(facts)):
         raise Blocked(facts.task.id, waiting_for)
+
+
+def refuse_taken(facts: Facts) -> Decision:
+    """What `claim_next` answers about a task that got an owner meanwhile, be it the caller itself."""
+    raise AlreadyClaimed(facts.task.id, facts.task.owner or "")

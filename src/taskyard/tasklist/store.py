@@ -95,6 +95,14 @@ class TaskStore(Protocol):
         """The id the next change will have, or a smaller one."""
         ...
 
+    def wait(self, timeout: float) -> bool:
+        """Sleep until something may have changed, at most `timeout` seconds; whether something may have."""
+        ...
+
+    def signal(self) -> None:
+        """Wake whoever waits in this process, at once."""
+        ...
+
     def close(self) -> None:
         """Let go of what is open."""
         ...

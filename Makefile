@@ -1,0 +1,54 @@
+# Taskyard's verbs. On a fresh machine only python3 (3.11 or newer) and make are needed:
+# every verb sets up what it uses (scripts/setup.py), once.
+
+PYTHON ?= python3
+BIN    := .venv/bin
+PYTEST ?= $(BIN)/python -m pytest
+
+# What the type checker reads; a folder that does not exist is left out.
+TYPED  := $(wildcard src tests bench scripts)
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test check bench soak docs
+
+help: ## List these verbs
+	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1|\2/p' $(MAKEFILE_LIST) | while IFS='|' read -r verb what; do printf '%-14s %s\n' "$$verb" "$$what"; done
+
+setup: ## Make .venv and fetch what the tests need; does nothing when nothing changed
+	@$(PYTHON) scripts/setup.py
+
+demo: ## Watch a small team work through a plan; sets up the package alone
+	@$(PYTHON) scripts/setup.py package
+	@$(BIN)/taskyard demo
+
+test: setup ## Run every test: two at a time, then those that need the machine to themselves
+	@status=0; \
+	echo "== tests, two at a time"; \
+	$(PYTEST) -n 2 -m "not serial and not soak" || status=$$?; \
+	echo "== tests that run alone"; \
+	$(PYTEST) -m "serial and not soak" || { code=$$?; [ $$code -eq 5 ] || status=$$code; }; \
+	exit $$status
+
+check: setup ## Run every check that runs no tests: style, types, layers, sizes
+	@echo "== ruff check";  $(BIN)/ruff check
+	@echo "== ruff format"; $(BIN)/ruff format --check
+	@echo "== mypy";        $(BIN)/mypy $(TYPED)
+	@echo "== pyright";     $(BIN)/pyright
+	@echo "== layers";      $(BIN)/lint-imports
+	@echo "== sizes";       $(PYTEST) -q tests/test_sizes.py
+
+bench: setup ## Measure against the yardsticks, one JSON line a row
+	@$(BIN)/python -m bench
+
+# Full counts, and the tests that take hours; each test may take one of them.
+soak: export TASKYARD_SOAK = 1
+soak: setup ## Run every test at full count: hours
+	@status=0; \
+	echo "== soak, two at a time"; \
+	$(PYTEST) -o timeout=3600 -n 2 -m "not serial" || status=$$?; \
+	echo "== soak, alone"; \
+	$(PYTEST) -o timeout=3600 -m "serial" || { code=$$?; [ $$code -eq 5 ] || status=$$code; }; \
+	exit $$status
+
+docs: setup ## Check the documentation: links, and requirements against tests
+	@$(PYTEST) -q tests/test_docs.py tests/test_requirements.py

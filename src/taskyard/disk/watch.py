@@ -1,0 +1,197 @@
+"""
+What changed in a folder: one watcher per process, shared by everyone who asks.
+
+Events are there as soon as the writing call has returned, so `changed` needs no waiting: it
+empties the kernel's queue and answers which names to look at again. `wait` sleeps until there is
+something; a daemon thread, started by the first who waits, does the listening. A folder that
+does not exist yet is picked up when it is made. Where the kernel has no events to offer, every
+look answers "anything may have changed", and waiting is looking again after a while.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import threading
+import time
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from taskyard.disk.inotify import Inotify
+
+#: How often to look where the kernel does not tell.
+_POLL = 1.0
+
+
+class Followed:
+    """One folder, for one reader."""
+
+    def __init__(self, path: str, watcher: Watcher) -> None:
+        self.path = path
+        self.at: int | None = None  #: the watch it hangs on; None = the kernel does not tell
+        self.is_exact = False  #: whether that watch is on the folder itself, not on a parent of it
+        self._watcher = watcher
+        self._names: set[str] = set()
+        self._everything = True
+        self._news = threading.Event()
+
+    def changed(self) -> set[str] | None:
+        """The names in the folder to look at again, since last asked; None = all of them."""
+        self._watcher.drain()
+        with self._watcher.lock:
+            names, everything = self._names, self._everything or not self.is_exact
+            self._names, self._everything = set(), False
+            self._news.clear()
+        return None if everything else names
+
+    def wait(self, timeout: float, *, debounce: float = 0.0) -> bool:
+        """Sleep until something changed, at most `timeout` seconds; whether something did.
+
+        After the first sign, `debounce` seconds more gather what belongs to the same burst.
+        """
+        self._watcher.listen()
+        if self.at is None:
+            return not self._news.wait(min(timeout, _POLL)) or True
+        if not self._news.wait(timeout):
+            return False
+        if debounce:
+            time.sleep(debounce)
+        return True
+
+    def tell(self, name: str | None) -> None:
+        """Something happened to `name`; None = to anything. The watcher's lock is held."""
+        if name is None:
+            self._everything = True
+        else:
+            self._names.add(name)
+        self._news.set()
+
+    def wake(self) -> None:
+        """Wake whoever waits, although no file event came."""
+        self._news.set()
+
+    def close(self) -> None:
+        """Follow it no longer."""
+        self._watcher.forget(self)
+
+
+class Watcher:
+    """All followed folders of this process on one queue."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self._queue: Inotify | None = None
+        self._by_number: dict[int, list[Followed]] = {}
+        self._thread: threading.Thread | None = None
+        try:
+            from taskyard.disk.inotify import Inotify
+
+            self._queue = Inotify()
+        except (OSError, AttributeError):
+            pass  # no such thing here, or no more of them: everyone looks for themselves
+
+    def follow(self, path: str) -> Followed:
+        """Follow what happens in the folder `path`, which may not exist yet."""
+        found = Followed(path, self)
+        with self.lock:
+            self._attach(found)
+        return found
+
+    def forget(self, found: Followed) -> None:
+        """Stop following."""
+        with self.lock:
+            self._detach(found)
+
+    def signal(self, path: str) -> None:
+        """Wake everyone in this process who follows `path`, at once."""
+        with self.lock:
+            for followers in self._by_number.values():
+                for follower in followers:
+                    if follower.path == path:
+                        follower.wake()
+
+    def drain(self) -> None:
+        """Hand out what the kernel has queued; never waits."""
+        if self._queue is None:
+            return
+        with self.lock:
+            for number, mask, name in self._queue.read():
+                self._dispatch(number, mask, name)
+
+    def _dispatch(self, number: int, mask: int, name: str) -> None:
+        from taskyard.disk.inotify import DELETE_SELF, IGNORED, MOVE_SELF, OVERFLOW
+
+        if mask & OVERFLOW:
+            for followers in self._by_number.values():
+                for follower in followers:
+                    follower.tell(None)
+            return
+        for follower in list(self._by_number.get(number, ())):
+            if mask & (DELETE_SELF | MOVE_SELF | IGNORED) or not follower.is_exact:
+                self._detach(follower)
+                self._attach(follower)
+                follower.tell(None)
+            else:
+                follower.tell(name)
+
+    def _attach(self, found: Followed) -> None:
+        """Hang it on its folder, or on the nearest parent that exists."""
+        if self._queue is None:
+            return
+        path = found.path
+        while True:
+            try:
+                number = self._queue.add(path)
+                break
+            except FileNotFoundError:
+                path = os.path.dirname(path)
+            except OSError:
+                return  # no more watches to be had: this one looks for itself
+        found.at, found.is_exact = number, path == found.path
+        self._by_number.setdefault(number, []).append(found)
+        if not found.is_exact and os.path.isdir(found.path):
+            self._detach(found)  # made between the two calls
+            self._attach(found)
+
+    def _detach(self, found: Followed) -> None:
+        if found.at is None:
+            return
+        number, found.at = found.at, None
+        followers = self._by_number.get(number, [])
+        if found in followers:
+            followers.remove(found)
+        if not followers and self._by_number.pop(number, None) is not None and self._queue is not None:
+            self._queue.remove(number)
+
+    def listen(self) -> None:
+        """Have the thread that turns file events into wake-ups."""
+        if self._thread is None and self._queue is not None:
+            self._thread = threading.Thread(target=self._listen, name="taskyard-watch", daemon=True)
+            self._thread.start()
+
+    def _listen(self) -> None:
+        assert self._queue is not None
+        poll = select.poll()
+        poll.register(self._queue.fd, select.POLLIN)
+        while True:
+            poll.poll()
+            self.drain()
+
+
+_shared: Watcher | None = None
+
+
+def watcher() -> Watcher:
+    """The watcher of this process."""
+    global _shared
+    if _shared is None:
+        _shared = Watcher()
+    return _shared
+
+
+def _fresh_in_child() -> None:
+    global _shared
+    _shared = None  # its thread did not come along; followers of the parent are the parent's
+
+
+os.register_at_fork(after_in_child=_fresh_in_child)

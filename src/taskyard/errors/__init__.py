@@ -1,0 +1,94 @@
+"""
+Every error Taskyard raises on purpose.
+
+* TaskyardError             exit 1
+  x UsageError              exit 2   malformed: fails however often it is repeated
+    + BadName, BadId, BadText, BadValue
+  x NotFound                exit 4
+    + TaskNotFound, RecipientNotFound, TeamNotFound, ListNotFound
+  x Conflict                exit 5   well formed, wrong moment: look again
+    + AlreadyClaimed, AlreadyResolved, Blocked, AgentBusy, BadTransition, Cycle,
+      LeaseLost, HookRefused, AcceptanceFailed, Untrusted, PathsOverlap, AlreadyExists,
+      TeamHasLivingMembers
+  x Busy                    exit 75  somebody holds the lock: try again
+  x Damaged                 exit 1   a file cannot be read as what it should be
+  x StorageError            exit 1   the disk said no
+  x Cancelled               exit 130 the caller gave up while it ran
+
+Each class carries its facts as attributes; the message is one sentence for people.
+Front ends use `code`, `exit_code` and `facts()`; nobody matches on message text.
+"""
+
+from __future__ import annotations
+
+from taskyard.errors.conflicts import (
+    AcceptanceFailed,
+    AgentBusy,
+    AlreadyClaimed,
+    AlreadyExists,
+    AlreadyResolved,
+    BadTransition,
+    Blocked,
+    Conflict,
+    Cycle,
+    HookRefused,
+    LeaseLost,
+    PathsOverlap,
+    TeamHasLivingMembers,
+    Untrusted,
+)
+from taskyard.errors.general import (
+    BadId,
+    BadName,
+    BadText,
+    BadValue,
+    Busy,
+    Cancelled,
+    Damaged,
+    StorageError,
+    TaskyardError,
+    UsageError,
+    clipped,
+    shown,
+)
+from taskyard.errors.missing import (
+    ListNotFound,
+    NotFound,
+    RecipientNotFound,
+    TaskNotFound,
+    TeamNotFound,
+)
+
+__all__ = [
+    "AcceptanceFailed",
+    "AgentBusy",
+    "AlreadyClaimed",
+    "AlreadyExists",
+    "AlreadyResolved",
+    "BadId",
+    "BadName",
+    "BadText",
+    "BadTransition",
+    "BadValue",
+    "Blocked",
+    "Busy",
+    "Cancelled",
+    "Conflict",
+    "Cycle",
+    "Damaged",
+    "HookRefused",
+    "LeaseLost",
+    "ListNotFound",
+    "NotFound",
+    "PathsOverlap",
+    "RecipientNotFound",
+    "StorageError",
+    "TaskNotFound",
+    "TaskyardError",
+    "TeamHasLivingMembers",
+    "TeamNotFound",
+    "Untrusted",
+    "UsageError",
+    "clipped",
+    "shown",
+]

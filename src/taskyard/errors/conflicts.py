@@ -1,0 +1,167 @@
+"""Well formed, at the wrong moment: look again."""
+
+from __future__ import annotations
+
+from taskyard.errors.general import TaskyardError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+class Conflict(TaskyardError):
+    """The request is well formed but the current state forbids it."""
+
+    code = "conflict"
+    exit_code = 5
+
+
+class AlreadyExists(Conflict):
+    """There is one of this name already."""
+
+    code = "already_exists"
+
+    def __init__(self, what: str, name: str) -> None:
+        super().__init__(f"There is already {what} called {name!r}.")
+        self.name = name
+
+
+class TeamHasLivingMembers(Conflict):
+    """A team is not dissolved under the feet of those who work in it."""
+
+    code = "team_has_living_members"
+
+    def __init__(self, team: str, members: Sequence[str]) -> None:
+        super().__init__(f"Team {team!r} still has living members: {', '.join(members)}. Use --force to remove it.")
+        self.team = team
+        self.members = tuple(members)
+
+
+class AlreadyClaimed(Conflict):
+    """Another agent owns the task."""
+
+    code = "already_claimed"
+
+    def __init__(self, task_id: str, owner: str) -> None:
+        super().__init__(f"Task #{task_id} is already claimed by {owner!r}.")
+        self.task_id = task_id
+        self.owner = owner
+
+
+class AlreadyResolved(Conflict):
+    """The task is completed; there is nothing left to claim."""
+
+    code = "already_resolved"
+
+    def __init__(self, task_id: str) -> None:
+        super().__init__(f"Task #{task_id} is already completed.")
+        self.task_id = task_id
+
+
+class Blocked(Conflict):
+    """The task waits for others that are still open."""
+
+    code = "blocked"
+
+    def __init__(self, task_id: str, blockers: Sequence[str]) -> None:
+        super().__init__(f"Task #{task_id} is blocked by {', '.join('#' + b for b in blockers)}: complete those first.")
+        self.task_id = task_id
+        self.blockers = tuple(blockers)
+
+
+class AgentBusy(Conflict):
+    """The agent still owns open work."""
+
+    code = "agent_busy"
+
+    def __init__(self, agent: str, tasks: Sequence[str]) -> None:
+        super().__init__(f"{agent!r} still has open work: {', '.join('#' + t for t in tasks)}.")
+        self.agent = agent
+        self.tasks = tuple(tasks)
+
+
+class BadTransition(Conflict):
+    """The task cannot go from its status to that one."""
+
+    code = "bad_transition"
+
+    def __init__(self, task_id: str, was: str, wanted: str) -> None:
+        super().__init__(f"Task #{task_id} is {was}; it cannot become {wanted} from there.")
+        self.task_id = task_id
+        self.was = was
+        self.wanted = wanted
+
+
+class Cycle(Conflict):
+    """The dependency would make tasks wait for each other for ever."""
+
+    code = "cycle"
+
+    def __init__(self, path: Sequence[str]) -> None:
+        super().__init__(f"That would be a cycle: {' → '.join('#' + step for step in path)}.")
+        self.path = tuple(path)
+
+
+class LeaseLost(Conflict):
+    """The caller's claim is no longer the current one."""
+
+    code = "lease_lost"
+
+    def __init__(self, task_id: str, owner: str | None) -> None:
+        now = f"it now belongs to {owner!r}" if owner else "it went back to the pool"
+        super().__init__(f"Your claim on task #{task_id} was lost: {now}. Nothing was written.")
+        self.task_id = task_id
+        self.owner = owner
+
+
+class HookRefused(Conflict):
+    """A hook said no; nothing was saved."""
+
+    code = "hook_refused"
+
+    def __init__(self, event: str, hook: str, exit_code: int | None, stderr: str) -> None:
+        said = stderr.strip() or "(the hook said nothing on stderr)"
+        super().__init__(f"{event} hook feedback:\n[{hook}]: {said}")
+        self.event = event
+        self.hook = hook
+        self.hook_exit_code = exit_code
+        self.stderr = stderr
+
+
+class AcceptanceFailed(Conflict):
+    """The task's acceptance command failed, so the task is not done."""
+
+    code = "acceptance_failed"
+
+    def __init__(self, task_id: str, command: str, exit_code: int | None, output: str) -> None:
+        how = "ran out of time" if exit_code is None else f"ended with exit code {exit_code}"
+        super().__init__(f"Task #{task_id} is not done: its acceptance command `{command}` {how}.\n{output}".rstrip())
+        self.task_id = task_id
+        self.command = command
+        self.command_exit_code = exit_code
+        self.output = output
+
+
+class Untrusted(Conflict):
+    """A command somebody else wrote has not been approved by a person."""
+
+    code = "untrusted"
+
+    def __init__(self, what: str, command: str, how: str) -> None:
+        super().__init__(f"{what} `{command}` is not trusted yet. Read it, then run `{how}`.")
+        self.what = what
+        self.command = command
+        self.how = how
+
+
+class PathsOverlap(Conflict):
+    """Another open claim works on the same paths."""
+
+    code = "paths_overlap"
+
+    def __init__(self, task_id: str, other: str, owner: str, paths: Sequence[str]) -> None:
+        super().__init__(f"Task #{task_id} shares {', '.join(paths)} with #{other}, which {owner!r} works on.")
+        self.task_id = task_id
+        self.other = other
+        self.owner = owner
+        self.paths = tuple(paths)

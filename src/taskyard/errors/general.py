@@ -1,0 +1,127 @@
+"""The base of all errors, what is malformed, and what the machine refuses."""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import ClassVar
+
+
+class TaskyardError(Exception):
+    """Base of every deliberate error, so one `except` is enough at the edges."""
+
+    code: ClassVar[str] = "error"
+    exit_code: ClassVar[int] = 1
+
+    def facts(self) -> dict[str, object]:
+        """What the error knows, by name: the attributes set by its class."""
+        return {name: value for name, value in vars(self).items() if not name.startswith("_")}
+
+
+class UsageError(TaskyardError):
+    """The request is malformed and will fail however often it is repeated."""
+
+    code = "usage"
+    exit_code = 2
+
+
+class BadName(UsageError):
+    """A list, team or agent name that cannot be one."""
+
+    code = "bad_name"
+
+    def __init__(self, what: str, name: str, why: str) -> None:
+        super().__init__(f"{shown(name)} is no name for {what}: {why}.")
+        self.name = clipped(name)
+        self.why = why
+
+
+class BadId(UsageError):
+    """A task id that no task can have."""
+
+    code = "bad_id"
+
+    def __init__(self, task_id: object) -> None:
+        super().__init__(
+            f"{shown(task_id)} is no task id: ids are whole numbers from 1, written without leading zeros."
+        )
+        self.task_id = clipped(str(task_id))
+
+
+class BadText(UsageError):
+    """Text that cannot be stored: empty, too long, or with characters no file can hold."""
+
+    code = "bad_text"
+
+    def __init__(self, field: str, why: str) -> None:
+        super().__init__(f"The {field} {why}.")
+        self.field = field
+        self.why = why
+
+
+class BadValue(UsageError):
+    """A value outside what its field or setting accepts."""
+
+    code = "bad_value"
+
+    def __init__(self, field: str, value: object, expected: str) -> None:
+        super().__init__(f"{field} cannot be {shown(value)}: expected {expected}.")
+        self.field = field
+        self.expected = expected
+
+
+class Busy(TaskyardError):
+    """Somebody else held the lock for as long as we were willing to wait."""
+
+    code = "busy"
+    exit_code = 75
+
+    def __init__(self, what: str, holder: str, waited: float) -> None:
+        super().__init__(f"{what} is locked by {holder}; gave up after {waited:.1f} s. Nothing was written: try again.")
+        self.what = what
+        self.holder = holder
+        self.waited = waited
+        self.retryable = True
+
+
+class Damaged(TaskyardError):
+    """A file cannot be read as what it should be."""
+
+    code = "damaged"
+
+    def __init__(self, file: str, why: str) -> None:
+        super().__init__(f"{file} cannot be read: {why}. `taskyard doctor` explains what can be done.")
+        self.file = file
+        self.why = why
+
+
+class StorageError(TaskyardError):
+    """The disk refused: full, read-only, not a folder, not ours."""
+
+    code = "storage"
+
+    def __init__(self, path: str, why: str) -> None:
+        super().__init__(f"{path}: {why}.")
+        self.path = path
+        self.why = why
+
+
+class Cancelled(TaskyardError):
+    """The caller gave up while something ran; it was ended and nothing was saved."""
+
+    code = "cancelled"
+    exit_code = 130
+
+    def __init__(self, what: str) -> None:
+        super().__init__(f"{what} was ended because the caller gave up. Nothing was saved.")
+        self.what = what
+
+
+def clipped(value: str, most: int = 60) -> str:
+    """`value`, short enough to stand in a message."""
+    return value if len(value) <= most else value[: most - 1] + "…"
+
+
+def shown(value: object) -> str:
+    """`value` as a message may show it: quoted, short, control characters escaped."""
+    return ascii(clipped(value)) if isinstance(value, str) and not value.isprintable() else repr(clipped(str(value)))

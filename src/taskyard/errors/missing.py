@@ -1,0 +1,65 @@
+"""What is named and not there."""
+
+from __future__ import annotations
+
+from taskyard.errors.general import TaskyardError, clipped, shown
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+class NotFound(TaskyardError):
+    """The thing named by the request does not exist."""
+
+    code = "not_found"
+    exit_code = 4
+
+
+class TaskNotFound(NotFound):
+    """No task with this id is on the list."""
+
+    def __init__(self, task_id: str, *, list_name: str, nearest: Sequence[str] = (), restorable: bool = False) -> None:
+        hint = f" It was removed; `taskyard task restore {task_id}` brings it back." if restorable else ""
+        if nearest and not hint:
+            hint = f" Nearest: {', '.join('#' + near for near in nearest)}."
+        super().__init__(f"No task #{task_id} on list {list_name!r}.{hint}")
+        self.task_id = task_id
+        self.list = list_name
+        self.nearest = tuple(nearest)
+        self.restorable = restorable
+
+
+class ListNotFound(NotFound):
+    """No list of this name in the tasks folder."""
+
+    def __init__(self, list_name: str, *, nearest: Sequence[str] = ()) -> None:
+        hint = f" Nearest: {', '.join(nearest)}." if nearest else ""
+        super().__init__(f"No list {list_name!r}.{hint}")
+        self.list = list_name
+        self.nearest = tuple(nearest)
+
+
+class RecipientNotFound(NotFound):
+    """Nobody of this name can get mail here."""
+
+    code = "recipient_not_found"
+
+    def __init__(self, recipient: str, *, team: str, nearest: Sequence[str] = ()) -> None:
+        hint = f" Nearest: {', '.join(nearest)}." if nearest else ""
+        super().__init__(f"Nobody called {shown(recipient)} in team {team!r}.{hint}")
+        self.recipient = clipped(recipient)
+        self.team = team
+        self.nearest = tuple(nearest)
+
+
+class TeamNotFound(NotFound):
+    """No team of this name."""
+
+    code = "team_not_found"
+
+    def __init__(self, team: str, *, nearest: Sequence[str] = ()) -> None:
+        hint = f" Nearest: {', '.join(nearest)}." if nearest else ""
+        super().__init__(f"No team {shown(team)}.{hint}")
+        self.team = clipped(team)
+        self.nearest = tuple(nearest)

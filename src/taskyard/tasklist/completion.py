@@ -1,0 +1,107 @@
+"""
+Carrying out an update, and what completing a task brings with it.
+
+Before: TaskCompleted hooks and the acceptance command, without a lock. If status, owner or
+blockers changed while they ran, everything is decided again. After: who is ready now, and the
+word about an independent verifier.
+"""
+
+from __future__ import annotations
+
+from taskyard.errors import AcceptanceFailed, Busy, Damaged, NotFound
+from taskyard.tasklist import rules
+from taskyard.tasklist.nudge import verification_nudge
+from taskyard.tasklist.model import Act, Decision, Facts, Task, TaskStatus
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from taskyard.tasklist.service import TaskList
+
+#: Hooks are asked again this often when the task keeps changing under them.
+_TRIES = 5
+
+
+class _Changed(Exception):
+    """The task is no longer as it was when the hooks were asked."""
+
+
+def carry_out(
+    tasks: TaskList, task_id: str, patch: rules.Patch, caller: rules.Caller, act: Act
+) -> tuple[Task, Task]:
+    """Do the update; the task as it was and as it is now."""
+    completing = patch.status is TaskStatus.COMPLETED
+    for _ in range(_TRIES):
+        asked = _asked(tasks, task_id, patch, caller) if completing else None
+        evidence = _evidence(tasks, asked) if asked is not None else {}
+        before: list[Task] = []
+
+        def rule(facts: Facts) -> Decision:
+            if asked is not None and _matters(facts.task) != _matters(asked):
+                raise _Changed
+            before.append(facts.task)
+            decision = rules.apply(facts, patch, caller)
+            if not evidence:
+                return decision
+            extra = {"taskyard": {**decision.task.extra, "evidence": evidence}}
+            return decision._replace(task=decision.task._replace(metadata=rules.merged(decision.task.metadata, extra)))
+
+        try:
+            task = tasks.store.update(task_id, rule, act, with_blockers=patch.status is not None)
+            return before[-1], task
+        except _Changed:
+            continue
+    raise Busy(f"task #{task_id}", "somebody who keeps changing it", 0.0)
+
+
+def _asked(tasks: TaskList, task_id: str, patch: rules.Patch, caller: rules.Caller) -> Task | None:
+    """The task after its hooks agreed to its completion; None if there is nothing to ask about."""
+    task = tasks.store.get(task_id)
+    guarded = tasks.outside.is_guarded("TaskCompleted")
+    if task.is_done or not (guarded or task.extra.get("acceptance")):
+        return None
+    # Refuse what will be refused anyway before anybody's command runs.
+    wanted = rules.apply(Facts(task, task.lease, lambda other: _look(tasks, other), tuple), patch, caller).task
+    if guarded:
+        tasks.outside.ask_hooks("TaskCompleted", wanted, caller.agent)
+    return task
+
+
+def _evidence(tasks: TaskList, task: Task) -> dict[str, object]:
+    spec = task.extra.get("acceptance")
+    if not isinstance(spec, dict):
+        return {}
+    found = tasks.outside.accept(spec)
+    if found.exit_code != 0:
+        raise AcceptanceFailed(task.id, found.command, found.exit_code, found.output)
+    return found._asdict()
+
+
+def _matters(task: Task) -> tuple[object, ...]:
+    return task.status, task.owner, task.blocked_by, task.extra.get("acceptance")
+
+
+def aftermath(tasks: TaskList, done: Task, by: str | None, *, is_main: bool) -> Task:
+    """`done` with who is ready now, each told once, and perhaps the word about a verifier."""
+    waiting = [other for task_id in done.blocks if (other := _look(tasks, task_id)) is not None]
+    blockers = {blocker for other in waiting for blocker in other.blocked_by}
+    known = {task_id: found for task_id in blockers if (found := _look(tasks, task_id)) is not None}
+    ready = rules.made_ready(done, waiting, known)
+    for other in ready:
+        if other.owner is not None and other.owner != by:
+            text = f"Task #{other.id} is ready: its last blocker, #{done.id}, is completed."
+            data = {"taskId": other.id, "subject": other.subject, "unblockedBy": done.id}
+            tasks.outside.tell(other.owner, sender=by, kind="message", text=text, data=data)
+    notes: tuple[str, ...] = ()
+    if is_main and not ready and tasks.settings.verify_nudge:
+        nudge = verification_nudge(tasks.list(), verifier=tasks.settings.verifier)
+        notes = (nudge,) if nudge else ()
+    return done._replace(ready=tuple(other.id for other in ready), notes=notes)
+
+
+def _look(tasks: TaskList, task_id: str) -> Task | None:
+    try:
+        return tasks.store.get(task_id)
+    except NotFound:
+        return None
+    except Damaged:
+        return Task(task_id, "")

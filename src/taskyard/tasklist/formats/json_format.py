@@ -1,0 +1,160 @@
+"""
+JSON, the format that loses nothing.
+
+    {"schema_version": 1, "list": "release", "tasks": [{"id": "1", "subject": …}, …]}
+
+A task has the keys of its file, so a folder of task files is easily turned into an import, plus `parent`.
+Read as well: a bare array of tasks, and what `taskyard task list --json` prints.
+"""
+
+from __future__ import annotations
+
+import json
+
+from taskyard.errors import BadValue
+from taskyard.names import check_name
+from taskyard.shapes import as_list, as_object
+from taskyard.tasklist.formats.imported import LEFT_BEHIND, Imported, check_count, imported
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from taskyard.tasklist.formats.outgoing import Outgoing
+
+SCHEMA_VERSION = 1
+
+#: The names in task files, and older or printed ones, by our own.
+_FIELDS = {
+    "id": "id",
+    "subject": "subject",
+    "title": "subject",
+    "description": "description",
+    "activeForm": "active_form",
+    "active_form": "active_form",
+    "owner": "owner",
+    "status": "status",
+    "blockedBy": "blocked_by",
+    "blocked_by": "blocked_by",
+    "dependencies": "blocked_by",
+    "parent": "parent",
+    "metadata": "metadata",
+    "createdAt": "created_at",
+    "created_at": "created_at",
+}
+#: Said once more, or true only of the list the task left.
+_DERIVED = frozenset(["blocks", "updatedAt", "updated_at", "lease", "ready", "notes", "open_blockers"])
+
+
+def to_json(tasks: Sequence[Outgoing], *, list_name: str = "") -> str:
+    """All fields of `tasks`.
+
+    Raises:
+        BadValue: a task's metadata holds what JSON cannot (NaN), written there by another program.
+    """
+    document: dict[str, object] = {"schema_version": SCHEMA_VERSION}
+    if list_name:
+        document["list"] = list_name
+    document["tasks"] = [_fields(item) for item in tasks]
+    try:
+        text = json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+    except (ValueError, TypeError, RecursionError) as error:
+        raise BadValue("metadata", "what a task of the list holds", f"plain JSON values ({error})") from None
+    if _encodable(text):
+        return text
+    return json.dumps(document, indent=2, allow_nan=False) + "\n"  # lone surrogates leave as the escapes they were
+
+
+def from_json(text: str, *, source: str = "") -> list[Imported]:
+    """The tasks in `text`; `source` overrides the list it names.
+
+    Raises:
+        BadValue, BadText: it is no JSON, or a field is malformed; says which.
+    """
+    raw_tasks, named = _unwrapped(_document(text))
+    check_count(len(raw_tasks))
+    return [_task(raw, f"tasks[{place}]", source or named) for place, raw in enumerate(raw_tasks)]
+
+
+def _fields(item: Outgoing) -> dict[str, object]:
+    task = item.task
+    fields: dict[str, object] = {"id": task.id, "subject": task.subject, "description": task.description}
+    if task.active_form is not None:
+        fields["activeForm"] = task.active_form
+    if task.owner is not None:
+        fields["owner"] = task.owner
+    fields |= {"status": task.status.value, "blockedBy": list(item.blocked_by)}
+    if item.parent is not None:
+        fields["parent"] = item.parent
+    if metadata := _metadata(item):
+        fields["metadata"] = metadata
+    if task.created_at is not None:
+        fields["createdAt"] = task.created_at
+    if task.updated_at is not None:
+        fields["updatedAt"] = task.updated_at
+    return fields
+
+
+def _metadata(item: Outgoing) -> dict[str, object]:
+    metadata = dict(item.task.metadata)
+    if ours := as_object(metadata.get("taskyard")):
+        metadata["taskyard"] = {name: value for name, value in ours.items() if name not in LEFT_BEHIND}
+        if not metadata["taskyard"]:
+            del metadata["taskyard"]
+    return metadata
+
+
+def _document(text: str) -> object:
+    try:
+        return json.loads(text, parse_constant=_refuse)
+    except RecursionError:
+        raise BadValue("The file", "nested so deeply", "JSON with tasks") from None
+    except ValueError as error:
+        raise BadValue("The file", text[:20], f"JSON ({error})") from None
+
+
+def _refuse(name: str) -> object:
+    raise ValueError(f"{name} is not JSON")
+
+
+def _unwrapped(document: object) -> tuple[list[object], str]:
+    """The raw tasks, and the list they say they come from."""
+    if (bare := as_list(document)) is not None:
+        return bare, ""
+    wrapper = as_object(document) or {}
+    version = wrapper.get("schema_version", SCHEMA_VERSION)
+    if version != SCHEMA_VERSION:
+        raise BadValue("schema_version", version, f"{SCHEMA_VERSION}; a newer Taskyard wrote this file")
+    tasks = as_list(wrapper.get("tasks", wrapper.get("data")))
+    if tasks is None:
+        raise BadValue("The file", document, 'an array of tasks, or an object with "tasks"')
+    named = wrapper.get("list", "")
+    if not isinstance(named, str):
+        raise BadValue("list", named, "the name of a list")
+    return tasks, check_name("the list it came from", named) if named else ""
+
+
+def _task(raw: object, where: str, source: str) -> Imported:
+    given = as_object(raw)
+    if given is None:
+        raise BadValue(where, raw, "an object")
+    fields: dict[str, object] = {}
+    for name, value in given.items():
+        if name in _DERIVED:
+            continue
+        if name not in _FIELDS:
+            raise BadValue(f"The field of {where}", name, f"one of {', '.join(_FIELDS)}")
+        if value is not None:
+            fields[_FIELDS[name]] = value
+    if "parent" not in fields:  # as task files have it
+        metadata = as_object(fields.get("metadata")) or {}
+        fields["parent"] = (as_object(metadata.get("taskyard")) or {}).get("parent")
+    return imported(fields.get("id", where), fields, where=where, source=source if "id" in fields else "")
+
+
+def _encodable(text: str) -> bool:
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError:
+        return False
+    return True

@@ -1,0 +1,291 @@
+"""
+Who is alive, by the kernel's word.
+
+Every living agent instance holds a lock on a file of its own, `$TASKYARD_HOME/instances/<id>.lock`.
+The kernel frees it at death, however sudden, so nobody sends heartbeats and no pid is believed
+without its start time. The file says who it is; the lock says that it lives.
+
+Names are given out under the folder's lock: a second living "writer" becomes "writer-2".
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import NamedTuple
+
+from taskyard.clock import now_ms
+from taskyard.disk import files
+from taskyard.disk.kernel_lock import RangeLock, is_held
+from taskyard.errors import Damaged, StorageError
+from taskyard.names import LONGEST_NAME, check_name, folder_name
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+#: Entering takes well under a millisecond; whoever holds the folder longer than this is stopped.
+ENTER_TIMEOUT = 10.0
+
+_SUFFIX = ".lock"
+_ALPHABET = "0123456789abcdefghijklmnopqrstuvwxyz"
+
+
+class Record(NamedTuple):
+    """What the file of a living instance says about it."""
+
+    id: str
+    name: str  #: unique among the living; "" for a process that only reads mail
+    agent: str  #: the name it asked for
+    pid: int
+    start: int  #: the process's start time in clock ticks since boot
+    host: str  #: "<machine id>/<boot id>"
+    since: int  #: epoch ms
+    lock: str  #: the file whose lock says that it lives
+
+
+class Instance:
+    """A living instance: this process, under one name, until `leave` or death."""
+
+    __slots__ = ("_lock", "record")
+
+    def __init__(self, record: Record, lock: RangeLock) -> None:
+        self.record = record
+        self._lock: RangeLock | None = lock
+
+    @property
+    def id(self) -> str:
+        """What leases and taken mail are filed under."""
+        return self.record.id
+
+    @property
+    def name(self) -> str:
+        """The name everyone sees: unique among the living."""
+        return self.record.name
+
+    @property
+    def host(self) -> str:
+        """The machine and boot it lives on."""
+        return self.record.host
+
+    @property
+    def lock_path(self) -> str:
+        """The file whose lock says that it lives."""
+        return self.record.lock
+
+    @property
+    def is_ours(self) -> bool:
+        """Whether this very process holds it: a forked child does not, nor does one that left."""
+        return self._lock is not None and self.record.pid == os.getpid()
+
+    def leave(self) -> None:
+        """Be gone, as if the process had ended; in a forked child, or twice, nothing happens."""
+        if self._lock is None or not self.is_ours:
+            return
+        lock, self._lock = self._lock, None
+        try:
+            os.unlink(lock.path)
+        except FileNotFoundError:
+            pass
+        lock.close()
+
+    def __enter__(self) -> Instance:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.leave()
+
+
+def enter(home: str, agent: str | None = None) -> Instance:
+    """Be alive as `agent` (else `$TASKYARD_AGENT`, else "me") until `leave` or death.
+
+    Raises:
+        BadName: `agent` cannot be a name.
+        Busy: the instances folder stayed locked.
+    """
+    wanted = check_name("an agent", agent if agent is not None else os.environ.get("TASKYARD_AGENT") or "me")
+    return _enter(home, wanted)
+
+
+def enter_unnamed(home: str) -> Instance:
+    """Be alive without a name: for a process that reads mail on an agent's behalf."""
+    return _enter(home, "")
+
+
+def living(home: str) -> list[Record]:
+    """Every named instance that lives now, oldest first; the files of the dead are swept along the way."""
+    found, dead = _look(folder_of(home))
+    if dead:
+        _sweep(folder_of(home))
+    return sorted((record for record in found if record.name), key=lambda record: (record.since, record.id))
+
+
+def alive(lock_path: str, host: str) -> bool | None:
+    """Whether the holder of `lock_path` on `host` lives; None if that cannot be known from here."""
+    here = this_host()
+    if host != here:
+        return False if host.partition("/")[0] == here.partition("/")[0] else None
+    if is_held(lock_path):
+        return True
+    return False if os.path.isdir(os.path.dirname(lock_path)) else None
+
+
+def instance_alive(home: str, instance: str) -> bool | None:
+    """Whether the instance of this id lives; None if it entered from another machine."""
+    path = lock_path(home, instance)
+    if is_held(path):
+        return True
+    record = _read(path)
+    return False if record is None else alive(path, record.host)
+
+
+def process_alive(pid: int, start: int) -> bool:
+    """Whether the very process with this pid and start time runs; a zombie does not."""
+    fields = _stat_fields(str(pid))
+    return fields is not None and fields[0] not in ("Z", "X") and fields[19] == str(start)
+
+
+def process_start(pid: int | None = None) -> int:
+    """When process `pid` (this one) started, in clock ticks since boot; 0 if it is gone."""
+    fields = _stat_fields("self" if pid is None else str(pid))
+    return int(fields[19]) if fields else 0
+
+
+def this_host() -> str:
+    """The machine and its boot: "<machine id>/<boot id>"."""
+    global _host
+    if _host is None:
+        machine = _first_line("/etc/machine-id") or os.uname().nodename
+        _host = f"{machine}/{_first_line('/proc/sys/kernel/random/boot_id') or 'unknown'}"
+    return _host
+
+
+_host: str | None = None
+
+
+def folder_of(home: str) -> str:
+    """Where the instances' files are."""
+    return f"{home}/instances"
+
+
+def lock_path(home: str, instance: str) -> str:
+    """The file of the instance with this id."""
+    return f"{folder_of(home)}/{folder_name('an instance', instance)}{_SUFFIX}"
+
+
+def _enter(home: str, agent: str) -> Instance:
+    folder = folder_of(home)
+    files.make_private_folder(home)
+    files.make_private_folder(folder)
+    with RangeLock(f"{folder}/.names") as names:
+        names.take(0, timeout=ENTER_TIMEOUT, what="the list of living agents")
+        found, dead = _look(folder)
+        _remove(dead)
+        name = _free_name(agent, (record.name for record in found)) if agent else ""
+        instance = "".join(_ALPHABET[byte % 36] for byte in os.urandom(12))
+        record = Record(
+            instance, name, agent, os.getpid(), process_start(), this_host(), now_ms(), lock_path(home, instance)
+        )
+        # Content first, lock second: whoever finds the lock held can read whose it is.
+        files.create(record.lock, _encoded(record))
+        lock = RangeLock(record.lock)
+        lock.take(0, timeout=ENTER_TIMEOUT, what="this instance")
+    return Instance(record, lock)
+
+
+def _free_name(agent: str, taken: Iterable[str]) -> str:
+    """`agent`, or "agent-2", "agent-3", …; names that share a folder count as one, as mail goes by folder."""
+    folders = {folder_name("an agent", name) for name in taken if name}
+    name, count = agent, 1
+    while folder_name("an agent", name) in folders:
+        count += 1
+        suffix = f"-{count}"
+        name = agent[: LONGEST_NAME - len(suffix)] + suffix
+    return name
+
+
+def _look(folder: str) -> tuple[list[Record], list[str]]:
+    """The records of the living, and the files of the dead."""
+    found: list[Record] = []
+    dead: list[str] = []
+    try:
+        names = os.listdir(folder)
+    except FileNotFoundError:
+        return found, dead
+    for name in names:
+        if not name.endswith(_SUFFIX):
+            continue
+        path = f"{folder}/{name}"
+        record = _read(path)
+        if is_held(path):
+            if record is not None:
+                found.append(record)
+        elif record is None or alive(path, record.host) is False:
+            dead.append(path)
+    return found, dead
+
+
+def _sweep(folder: str) -> None:
+    """Remove the files of the dead, unless somebody enters right now: theirs is not locked yet."""
+    with RangeLock(f"{folder}/.names") as names:
+        if names.try_take(0):
+            _remove(_look(folder)[1])
+
+
+def _remove(paths: Iterable[str]) -> None:
+    for path in paths:
+        try:
+            os.unlink(path)
+        except OSError:
+            pass  # swept by somebody else, or not ours to remove: it stays dead either way
+
+
+def _encoded(record: Record) -> bytes:
+    machine, _, boot = record.host.partition("/")
+    return json.dumps(
+        {
+            "name": record.name,
+            "agent": record.agent,
+            "pid": record.pid,
+            "start": record.start,
+            "host": machine,
+            "boot": boot,
+            "since": record.since,
+        }
+    ).encode()
+
+
+def _read(path: str) -> Record | None:
+    """The record in `path`; None if there is none that can be read."""
+    try:
+        data = json.loads(files.read(path, most=65536) or b"")
+        return Record(
+            os.path.basename(path).removesuffix(_SUFFIX),
+            str(data["name"]),
+            str(data["agent"]),
+            int(data["pid"]),
+            int(data["start"]),
+            f"{data['host']}/{data['boot']}",
+            int(data["since"]),
+            path,
+        )
+    except (Damaged, StorageError, ValueError, TypeError, KeyError):
+        return None
+
+
+def _stat_fields(pid: str) -> list[str] | None:
+    """`/proc/<pid>/stat` after the command, which may hold spaces and brackets: state is 0, start is 19."""
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as file:
+            text = file.read(4096)
+    except OSError:
+        return None
+    return text[text.rindex(b")") + 2 :].decode("ascii", "replace").split()
+
+
+def _first_line(path: str) -> str:
+    try:
+        with open(path, encoding="ascii", errors="replace") as file:
+            return file.readline().strip()
+    except OSError:
+        return ""

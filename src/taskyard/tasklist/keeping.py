@@ -1,0 +1,145 @@
+"""The list's past and its edges: looking back, taking away, bringing back, dependencies."""
+
+from __future__ import annotations
+
+from taskyard.clock import elapsed
+from taskyard.names import check_id
+from taskyard.tasklist.list_core import ListCore, checked_ids
+from taskyard.tasklist.model import Change, Decision, Facts, Listing, Task
+from taskyard.tasklist.rules import merged
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+#: With nothing unfinished only file events matter; this is how long one sleep for them lasts.
+_LONG = 3600.0
+
+
+class Keeping(ListCore):
+    """Verbs that need no rule about the life of a task."""
+
+    # -- looking -----------------------------------------------------------------------------
+
+    def get(self, task_id: str) -> Task:
+        """One task.
+
+        Raises:
+            TaskNotFound: there is none; names near ids, or that it can be restored.
+            Damaged: its file cannot be read.
+        """
+        return self.store.get(check_id(task_id))
+
+    def list(self, *, internal: bool = False) -> Listing:
+        """Every task by ascending id; trackers only if asked for. `.damaged` names unreadable files."""
+        found = self.store.list()
+        if internal or not any(task.is_internal for task in found):
+            return found
+        return Listing((task for task in found if not task.is_internal), found.damaged)
+
+    def log(self, task_id: str | None = None, *, since: int = 0) -> tuple[Change, ...]:
+        """What happened, oldest first: to one task, or to the whole list from an entry's id on."""
+        return tuple(self.store.changes(since, task_id=None if task_id is None else check_id(task_id)))
+
+    def watch(self, *, since: int | None = None, timeout: float | None = None) -> Iterator[Change]:
+        """Every change as it happens, by whomever, from now or from an entry's id on.
+
+        Ends after `timeout` seconds without one; never, if not given. While something is unfinished
+        it also looks by itself every few seconds, so that a dead holder's task comes back.
+        """
+        position = self.store.position() if since is None else since
+        deadline = None if timeout is None else elapsed() + timeout
+        while True:
+            unfinished = any(not task.is_done for task in self.store.list())
+            for change in self.store.changes(position):
+                position = change.id + 1
+                yield change
+                deadline = None if timeout is None else elapsed() + timeout
+            pause = self.settings.poll_interval if unfinished else _LONG
+            if deadline is not None:
+                pause = min(pause, deadline - elapsed())
+                if pause <= 0:
+                    return
+            self.store.wait(pause)
+
+    def export(self, format: str = "json") -> str:
+        """The list as text: json, markdown, csv, dot or mermaid."""
+        from taskyard.tasklist.portable import export
+
+        return export(self.list(), format, list_name=self.name)
+
+    def import_(self, text: str, format: str = "json", *, agent: str | None = None) -> tuple[Task, ...]:
+        """Add the tasks of an export (json, markdown, csv) that are not on the list yet; those added.
+
+        Raises:
+            UsageError: the text cannot be read; says where.
+            Cycle: its tasks wait for each other. Nothing was added.
+        """
+        from taskyard.tasklist.import_plan import plan_import
+        from taskyard.tasklist.portable import parse
+
+        plan = plan_import(parse(text, format, source=""), self.list(), list_name=self.name)
+        ids = {skipped.key: skipped.task_id for skipped in plan.skip}
+        added: list[Task] = []
+        for item in plan.create:
+            task = self.store.create(plan.draft(item, ids), self._act(agent, "import"))
+            ids[item.key] = task.id
+            added.append(task)
+        for key, parent in plan.late_parents:
+            self._set_parent(ids[key], ids[parent], agent)
+        if added:
+            self.outside.changed()
+        return tuple(added)
+
+    def _set_parent(self, task_id: str, parent: str, agent: str | None) -> None:
+        def rule(facts: Facts) -> Decision:
+            extra = {"taskyard": {**facts.task.extra, "parent": parent}}
+            return Decision(facts.task._replace(metadata=merged(facts.task.metadata, extra)), facts.lease)
+
+        self.store.update(task_id, rule, self._act(agent, "import"))
+
+    def block(self, task_id: str, *, by: str | Iterable[str], agent: str | None = None) -> Task:
+        """Let a task wait for others: all of them, or nothing changes.
+
+        Raises:
+            Cycle: they would wait for each other; names the path.
+        """
+        task_id = check_id(task_id)
+        self.store.link([(blocker, task_id) for blocker in checked_ids(by)], self._act(agent, "block"))
+        self.outside.changed()
+        return self.store.get(task_id)
+
+    def unblock(self, task_id: str, *, by: str | Iterable[str], agent: str | None = None) -> Task:
+        """Let a task no longer wait for others."""
+        task_id = check_id(task_id)
+        self.store.unlink([(blocker, task_id) for blocker in checked_ids(by)], self._act(agent, "unblock"))
+        self.outside.changed()
+        return self.store.get(task_id)
+
+    # -- taking away, and bringing back ------------------------------------------------------
+
+    def delete(self, task_id: str, *, agent: str | None = None, note: str = "") -> Task:
+        """Take a task off the list and out of everyone's dependencies. `restore` brings it back."""
+        return self._remove([check_id(task_id)], "delete", agent, note)[0]
+
+    def archive(self, *task_ids: str, agent: str | None = None) -> tuple[Task, ...]:
+        """Put tasks away; without ids, all completed ones. `restore` brings each back."""
+        ids = [check_id(task_id) for task_id in task_ids]
+        return self._remove(ids or [task.id for task in self.list() if task.is_done], "archive", agent, "")
+
+    def reset(self, *, agent: str | None = None) -> tuple[Task, ...]:
+        """Put the whole list away. Ids go on from where they were; `restore` brings each task back."""
+        return self._remove([task.id for task in self.store.list()], "reset", agent, "")
+
+    def restore(self, task_id: str, *, agent: str | None = None) -> Task:
+        """Bring back a task that was deleted, archived, reset, or removed by another program."""
+        task = self.store.restore(check_id(task_id), self._act(agent, "restore"))
+        self.outside.changed()
+        return task
+
+    def _remove(self, ids: list[str], cause: str, agent: str | None, note: str) -> tuple[Task, ...]:
+        if not ids:
+            return ()
+        gone = self.store.remove(ids, self._act(agent, cause, note=note))
+        self.outside.changed()
+        return gone

@@ -1,0 +1,320 @@
+"""
+Mail between agents: nothing lost, nobody unknown, in the order of each sender.
+
+Role
+    `Post` is one team's post office. It checks who may get mail, stores it (`maildir`), carries it
+    to and from Claude Code's inboxes (`claude_mail`), and hands it out to readers.
+
+Life of a message
+    1. `send`    stored: a file in the recipient's box
+    2. `take`    delivered: in the hands of a living reader
+    3. `ack`     read: filed away; every id is acknowledged once
+    A reader that dies before 3 gives it back: same id, `redelivered`.
+"""
+
+from __future__ import annotations
+
+import time
+
+from taskyard import paths
+from taskyard.clock import elapsed, iso, now_ms
+from taskyard.disk import files
+from taskyard.errors import BadValue, Damaged, NotFound, StorageError
+from taskyard.names import check_name, folder_name
+from taskyard.tasklist import instances, maildir, message_ids, recipients
+from taskyard.tasklist.claude_mail import ClaudeMail
+from taskyard.tasklist.maildir import AGAIN, Box, mail_folder
+from taskyard.tasklist.message import MESSAGE, TASK_ASSIGNMENT, Message, Receipt, checked, decoded, encoded
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping
+
+    from taskyard.tasklist.instances import Instance
+
+#: One bite for a reader that does not say how much it wants.
+MANY = 100
+
+#: Without a watcher, between two looks for new mail.
+LOOK_EVERY = 0.05
+
+#: With a watcher of the box: how long until Claude Code's inbox and the dead are looked after too.
+LOOK_BEYOND_EVERY = 1.0
+
+
+class Post:
+    """The mail of one team."""
+
+    def __init__(
+        self,
+        home: str,
+        team: str,
+        *,
+        instance: Instance | None = None,
+        claude_folder: str | None = None,
+        sync: bool = False,
+    ) -> None:
+        """Nothing is made or read yet.
+
+        Args:
+            home: `$TASKYARD_HOME`.
+            team: Whose mail.
+            instance: The living instance that takes mail; without one the process takes it unnamed.
+            claude_folder: Claude Code's folder, if not the usual one.
+            sync: Whether a stored message also survives a power cut.
+        """
+        self.home = home
+        self.team = team
+        self.folder = mail_folder(home, team)
+        self.damaged: list[Damaged] = []  #: what could not be read so far; it is kept, never removed
+        self._instance = instance
+        self._unnamed: Instance | None = None
+        self._claude = ClaudeMail(claude_folder if claude_folder is not None else paths.claude_folder(), team)
+        self._sync = sync
+        self._boxes: dict[str, Box] = {}
+        self._queues: dict[str, list[str]] = {}
+        self._asked: dict[str, str] = {}
+
+    def send(
+        self,
+        sender: str,
+        recipient: str,
+        text: str = "",
+        *,
+        type: str = MESSAGE,
+        data: Mapping[str, object] | None = None,
+        summary: str | None = None,
+    ) -> Receipt:
+        """Store a message for `recipient`; an answer means that it is stored.
+
+        Raises:
+            RecipientNotFound: nobody of that name is known; names the nearest.
+            BadName, BadText, BadValue: it cannot be sent.
+            Damaged: the recipient's Claude Code inbox cannot be read; nothing was sent.
+        """
+        message = checked(Message("", sender, recipient, self.team, type, text, summary, data or {}, now_ms()))
+        if type == TASK_ASSIGNMENT and sender == recipient:
+            return Receipt("", "skipped")
+        body = encoded(message)
+        if self._claude.carries(recipient):
+            return self._send_to_claude(message, body)
+        message_id, box = self._new_id(sender), self._box(recipient)
+        while not box.put(message_id, body, sync=self._sync):
+            recipients.check(recipient, self.known(), team=self.team)
+            self.open_box(recipient)
+        return Receipt(message_id, "stored")
+
+    def deliver_assignment(
+        self, task_id: str, *, subject: str, description: str, owner: str, assigned_by: str
+    ) -> Receipt:
+        """Tell the new owner of a task, unless it was its own act; an owner nobody knew gets a box."""
+        check_name("an agent", owner)
+        if owner != assigned_by and not self._claude.carries(owner):
+            self.open_box(owner)
+        data = {
+            "taskId": task_id,
+            "subject": subject,
+            "description": description,
+            "assignedBy": assigned_by,
+            "timestamp": iso(now_ms()),
+        }
+        return self.send(assigned_by, owner, type=TASK_ASSIGNMENT, data=data)
+
+    def open_box(self, agent: str) -> None:
+        """Make `agent` someone who gets mail here."""
+        self._make_folders()
+        self._box(agent).open()
+
+    def close_box(self, agent: str) -> None:
+        """Let `agent` get no more mail here; what it has stays readable."""
+        self._box(agent).close()
+
+    def take(self, agent: str, *, limit: int = MANY, hold: float | None = None) -> list[Message]:
+        """The oldest waiting messages of `agent`, now in this process's hands until `ack`.
+
+        They come back if this process dies first; with `hold`, after that many seconds instead:
+        for a reader that answers through another process.
+        """
+        if limit < 1:
+            raise BadValue("limit", limit, "a number from 1")
+        box, taken = self._box(agent), list[Message]()
+        holder = ""
+        while not taken and (queue := self._queue(agent, box)):
+            holder = holder or (self._holder() if hold is None else maildir.hold_for(hold))
+            for name in _popped(queue, limit):
+                if box.take(name, holder) and (message := self._opened(box, name, holder)):
+                    taken.append(message)
+        return taken
+
+    def ack(self, agent: str, ids: Iterable[str]) -> tuple[str, ...]:
+        """File messages as read, whoever took them; answers those that are filed by this call."""
+        box = self._box(agent)
+        mine = self._own_holder()
+        done: list[str] = []
+        for message_id in ids:
+            if not message_ids.is_id(message_id):
+                raise BadValue("The id of a message", message_id, "an id as `send` and `take` give it")
+            if (mine and box.acknowledge(message_id, mine)) or _acknowledged_by_any(box, message_id):
+                done.append(message_id)
+        return tuple(done)
+
+    def read(self, agent: str) -> Iterator[Message]:
+        """Each waiting message; it counts as read when the next is asked for, here or by another `read`."""
+        while True:
+            if before := self._asked.pop(agent, None):
+                self.ack(agent, [before])
+            found = self.take(agent, limit=1)
+            if not found:
+                return
+            self._asked[agent] = found[0].id
+            yield found[0]
+
+    def peek(self, agent: str, *, limit: int = MANY) -> list[Message]:
+        """The oldest waiting messages, left where they are."""
+        self._look_after(agent)
+        box, found = self._box(agent), list[Message]()
+        for name in box.waiting():
+            if len(found) == limit:
+                break
+            if message := self._opened(box, name, None):
+                found.append(message)
+        return found
+
+    def unread_count(self, agent: str) -> int:
+        """How many messages wait for `agent`."""
+        self._look_after(agent)
+        return self._box(agent).count()
+
+    def receipt(self, message_id: str) -> str:
+        """What became of a message: "stored", "delivered" or "read".
+
+        Raises:
+            NotFound: no message of this id was sent here, or it was read and removed long ago.
+        """
+        if message_ids.is_id(message_id):
+            for name in maildir.boxes(self.folder):
+                state = self._box(name).state(message_id)
+                if state == "read" and self._claude.holds(name, message_id):
+                    return "stored"
+                if state:
+                    return state
+        raise NotFound(f"No message {message_id[:60]!r} in team {self.team!r}.")
+
+    def wait(self, agent: str, timeout: float, *, wait_on: Callable[[str, float], bool] | None = None) -> bool:
+        """Whether mail waits for `agent`, now or within `timeout` seconds.
+
+        `wait_on(folder, seconds)` returns when a folder changes or the time is over.
+        """
+        deadline = elapsed() + timeout
+        while not self.unread_count(agent):
+            left = deadline - elapsed()
+            if left <= 0:
+                return False
+            if wait_on is None:
+                time.sleep(min(left, LOOK_EVERY))
+            else:
+                self.open_box(agent)
+                wait_on(self.watched_folders(agent)[0], min(left, LOOK_BEYOND_EVERY))
+        return True
+
+    def watched_folders(self, agent: str) -> tuple[str, str]:
+        """Where new mail shows: the box, and the folder of Claude Code's inboxes."""
+        return f"{self._box(agent).path}/new", f"{self._claude.folder}/inboxes"
+
+    def known(self) -> list[str]:
+        """Everyone who can get mail here."""
+        return recipients.known(self.home, self.team, self._claude.config())
+
+    def forget(self, agent: str, *, before_ms: int) -> int:
+        """Remove what `agent` read before a moment, to the nearest day; answers how many messages."""
+        return self._box(agent).forget(before_ms)
+
+    def close(self) -> None:
+        """Give back what was taken and not acknowledged, unless it is the instance's."""
+        if self._unnamed is not None:
+            self._unnamed.leave()
+            self._unnamed = None
+
+    def __enter__(self) -> Post:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _send_to_claude(self, message: Message, body: bytes) -> Receipt:
+        message = message._replace(id=self._new_id(message.sender))
+        self._claude.send(message)
+        self._box(message.recipient).file_as_read(message.id, body)  # what `receipt` finds later
+        return Receipt(message.id, "stored")
+
+    def _queue(self, agent: str, box: Box) -> list[str]:
+        """The names to take next, oldest last. A long queue is listed once, not once per bite."""
+        returned = self._look_after(agent)
+        queue = self._queues.get(agent)
+        if returned or not queue:
+            queue = self._queues[agent] = box.waiting()[::-1]
+        return queue
+
+    def _look_after(self, agent: str) -> int:
+        """Bring in what Claude Code sent, and what dead readers left; answers how much of the latter."""
+        box = self._box(agent)
+        self.damaged += self._claude.fetch(agent, box, self._new_id)
+        return box.return_from_the_dead()
+
+    def _opened(self, box: Box, name: str, holder: str | None) -> Message | None:
+        """The message in a file; what is no message is set aside and reported."""
+        try:
+            body = box.read(name, holder)
+            if body is None:
+                return None
+            again = name.endswith(AGAIN)
+            return decoded(name, body, message_id=maildir.id_of(name), redelivered=again)
+        except (Damaged, StorageError) as error:
+            if holder is not None:
+                self.damaged.append(Damaged(box.set_aside(name, holder), error.why))
+            return None
+
+    def _holder(self) -> str:
+        """The instance that takes mail now; after a fork the child is one of its own."""
+        if mine := self._own_holder():
+            return mine
+        self._unnamed = instances.enter_unnamed(self.home)
+        return self._unnamed.id
+
+    def _own_holder(self) -> str | None:
+        for instance in (self._instance, self._unnamed):
+            if instance is not None and instance.is_ours:
+                return instance.id
+        return None
+
+    def _new_id(self, sender: str) -> str:
+        marks = f"{self.folder}/.sent"
+        try:
+            return message_ids.next_id(marks, sender)
+        except StorageError:
+            self._make_folders()
+            files.make_private_folder(marks)
+            return message_ids.next_id(marks, sender)
+
+    def _make_folders(self) -> None:
+        for folder in (self.home, f"{self.home}/mail", self.folder):
+            files.make_private_folder(folder)
+
+    def _box(self, agent: str) -> Box:
+        """The box of `agent`; checked once for planted links."""
+        box = self._boxes.get(agent)
+        if box is None:
+            box = Box(self.home, f"{self.folder}/{folder_name('an agent', agent)}")
+            box.check()
+            self._boxes[agent] = box
+        return box
+
+
+def _popped(queue: list[str], most: int) -> list[str]:
+    """The next names of a queue, oldest first; they leave it, so that two threads never share one."""
+    names, queue[-most:] = queue[-most:], []
+    return names[::-1]
+
+
+def _acknowledged_by_any(box: Box, message_id: str) -> bool:
+    return any(box.acknowledge(message_id, holder) for holder in box.holders())

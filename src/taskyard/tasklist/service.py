@@ -1,0 +1,259 @@
+"""
+The shared task list, as its users see it: `yard.tasks`.
+
+Every verb checks what it was given, lets a pure rule decide inside one store operation, and only
+then, with no lock held, tells whoever must know. Hooks and acceptance commands run before the
+operation, also without a lock; if the task changed meanwhile, everything is decided again.
+"""
+
+from __future__ import annotations
+
+from taskyard.clock import now_ms
+from taskyard.errors import BadValue
+from taskyard.names import check_id, check_name, check_subject, check_text
+from taskyard.tasklist import completion, rules
+from taskyard.tasklist.extras import requires_of
+from taskyard.tasklist.keeping import Keeping
+from taskyard.tasklist.list_core import checked_ids
+from taskyard.tasklist.model import Draft, Task, TaskStatus
+from taskyard.tasklist.overlap import check_paths
+from taskyard.tasklist.picking import in_order
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+    from typing import Unpack
+
+    from taskyard.tasklist.list_core import Extras
+
+
+class TaskList(Keeping):
+    """Create, claim and complete tasks that several agents share."""
+
+    # -- making ------------------------------------------------------------------------------
+
+    def create(
+        self,
+        subject: str,
+        *,
+        description: str | None = None,
+        active_form: str | None = None,
+        owner: str | None = None,
+        blocks: Iterable[str] = (),
+        blocked_by: Iterable[str] = (),
+        metadata: Mapping[str, object] | None = None,
+        agent: str | None = None,
+        **extras: Unpack[Extras],
+    ) -> Task:
+        """Put a new pending task on the list. Without a description, the subject stands for it.
+
+        Raises:
+            UsageError: something cannot be stored.
+            TaskNotFound: a dependency names no task.
+            Cycle: the dependencies would wait for each other.
+            HookRefused: a TaskCreated hook said no; the id is spent.
+        """
+        subject = check_subject(subject)
+        draft = Draft(
+            subject,
+            check_text("description", description) if description else subject,
+            check_text("active form", active_form) or None if active_form is not None else None,
+            check_name("an owner", owner) if owner else None,
+            TaskStatus.PENDING,
+            checked_ids(blocks),
+            checked_ids(blocked_by),
+            self._metadata(metadata, extras, {}),
+        )
+        act = self._act(agent, "create")
+        task_id = None
+        if self.outside.is_guarded("TaskCreated"):
+            task_id = self.store.reserve()
+            self.outside.ask_hooks("TaskCreated", Task(task_id, *draft), act.by)
+        task = self.store.create(draft, act, task_id=task_id)
+        self._tell_owner(task, None, act.by)
+        self.outside.changed()
+        return task
+
+    # -- working -----------------------------------------------------------------------------
+
+    def claim(
+        self,
+        task_id: str,
+        *,
+        agent: str | None = None,
+        check_busy: bool = False,
+        force: bool = False,
+        lease: float | None = None,
+        token: str | None = None,
+    ) -> Task:
+        """Give the task to `agent`; claiming one's own again succeeds.
+
+        Args:
+            task_id: The task.
+            agent: Who takes it; the yard's own agent if not given.
+            check_busy: Refuse if the agent still owns other open work.
+            force: A person's word against open blockers; it is logged.
+            lease: Seconds until the claim lapses unless renewed; else it lasts as long as its holder.
+            token: Of an earlier claim of the same holder, which may renew it this way.
+
+        Raises:
+            AlreadyClaimed, AlreadyResolved, Blocked, AgentBusy, PathsOverlap, TaskNotFound
+        """
+        task_id = check_id(task_id)
+        caller = self._caller(task_id, self._somebody(agent), force=force, seconds=lease, token=token)
+        notes = check_paths(self.store, task_id, caller.agent, self.settings.paths_policy)
+        rule = rules.claim_if_idle if check_busy else rules.claim
+        act = self._act(caller.agent, "claim", force=force)
+        task = self.store.update(
+            task_id, lambda facts: rule(facts, caller), act, with_blockers=True, whole_list=check_busy
+        )
+        return self._claimed(task, notes)
+
+    def claim_next(
+        self,
+        *,
+        agent: str | None = None,
+        where: Callable[[Task], bool] | None = None,
+        capabilities: Iterable[str] = (),
+        lease: float | None = None,
+        start: bool = False,
+    ) -> Task | None:
+        """Pick and claim in one step: the lowest free id first, by priority where set; None if nothing is free.
+
+        Tasks that require a capability are offered only to those who name it.
+        """
+        able = frozenset(capabilities)
+        caller = self._caller(None, self._somebody(agent), seconds=lease)
+        policy = self.settings.paths_policy
+
+        def suits(task: Task) -> bool:
+            return able.issuperset(requires_of(task)) and (where is None or where(task))
+
+        found = self.store.claim_next(
+            lambda tasks: in_order(tasks, suits, agent=caller.agent, policy=policy),
+            lambda facts: rules.claim(facts, caller) if facts.task.owner is None else rules.refuse_taken(facts),
+            self._act(caller.agent, "claim"),
+        )
+        if found is None:
+            return None
+        claimed = self._claimed(found)
+        return self.start(found.id, agent=caller.agent) if start else claimed
+
+    def start(
+        self, task_id: str, *, agent: str | None = None, force: bool = False, token: str | None = None
+    ) -> Task:
+        """Say that work begins. A task without an owner becomes the starter's."""
+        return self.update(task_id, status="in_progress", agent=agent, force=force, token=token)
+
+    def complete(
+        self, task_id: str, *, agent: str | None = None, force: bool = False, token: str | None = None
+    ) -> Task:
+        """Say that it is done. `ready` in the answer names the tasks that waited for this one alone.
+
+        Raises:
+            Blocked: it waits for others itself.
+            HookRefused, AcceptanceFailed, Untrusted: it does not count as done yet.
+            LeaseLost: the caller's claim is no longer the current one.
+        """
+        return self.update(task_id, status="completed", agent=agent, force=force, token=token)
+
+    def assign(self, task_id: str, owner: str | None, *, agent: str | None = None) -> Task:
+        """Name a new owner, who gets mail; None takes the owner away."""
+        return self.update(task_id, owner=owner or "", agent=agent)
+
+    def release(
+        self, task_id: str, *, agent: str | None = None, token: str | None = None, force: bool = False
+    ) -> Task:
+        """Put a task back into the pool: no owner, pending. `force`: also somebody else's."""
+        task_id = check_id(task_id)
+        caller = self._caller(task_id, agent or self.agent, token=token, force=force)
+        task = self.store.update(
+            task_id, lambda facts: rules.release(facts, caller), self._act(caller.agent, "release")
+        )
+        self._tokens.pop(task_id, None)
+        self.outside.changed()
+        return task
+
+    def release_all(self, agent: str) -> tuple[Task, ...]:
+        """Put everything unfinished of an agent that left or died back into the pool."""
+        mine = [task.id for task in self.store.list() if task.owner == agent and not task.is_done]
+        act = self._act(self.agent or agent, "release", note=f"{agent} left")
+        caller = rules.Caller(agent)
+        released = tuple(self.store.update(i, lambda facts: rules.release(facts, caller), act) for i in mine)
+        if released:
+            self.outside.changed()
+        return released
+
+    def renew(self, task_id: str, *, agent: str | None = None, token: str | None = None) -> Task:
+        """Hold on to a claim for longer.
+
+        Raises:
+            LeaseLost: it is no longer yours.
+        """
+        task_id = check_id(task_id)
+        caller = self._caller(task_id, self._somebody(agent), token=token)
+        expires = now_ms() + int(self.settings.lease_seconds * 1000)
+        act = self._act(caller.agent, "renew")
+        return self.store.update(task_id, lambda facts: rules.renew(facts, caller, expires=expires), act)
+
+    # -- changing ----------------------------------------------------------------------------
+
+    def update(
+        self,
+        task_id: str,
+        *,
+        subject: str | None = None,
+        description: str | None = None,
+        active_form: str | None = None,
+        owner: str | None = None,
+        status: str | None = None,
+        metadata: Mapping[str, object] | None = None,
+        agent: str | None = None,
+        token: str | None = None,
+        force: bool = False,
+        **extras: Unpack[Extras],
+    ) -> Task:
+        """Change fields and status in one step: all of it or nothing.
+
+        None leaves a field as it is; "" takes owner or active form away; a None inside `metadata`
+        deletes that key. Extras are laid over those the task has.
+        """
+        task_id = check_id(task_id)
+        patch = rules.Patch(
+            check_subject(subject) if subject is not None else None,
+            check_text("description", description) if description is not None else None,
+            check_text("active form", active_form) if active_form is not None else None,
+            (check_name("an owner", owner) if owner else owner),
+            _status(status),
+            self._metadata(metadata, extras, self.store.get(task_id).extra if extras else {}) or None,
+        )
+        caller = self._caller(task_id, agent or self.agent, token=token, force=force)
+        act = self._act(caller.agent, _cause(patch), force=force)
+        before, task = completion.carry_out(self, task_id, patch, caller, act)
+        if task.lease is not None and caller.lease is not None and task.lease.token == caller.lease.token:
+            self._tokens[task_id] = task.lease.token
+        elif task.is_done or patch.owner is not None:
+            self._tokens.pop(task_id, None)
+        self._tell_owner(task, before.owner, caller.agent)
+        if task.is_done and not before.is_done:
+            task = completion.aftermath(self, task, caller.agent, is_main=self._is_main)
+        self.outside.changed()
+        return task
+
+
+def _status(status: str | None) -> TaskStatus | None:
+    if status is None:
+        return None
+    try:
+        return TaskStatus(status)
+    except ValueError:
+        raise BadValue("status", status, "pending, in_progress or completed") from None
+
+
+_CAUSES = {TaskStatus.IN_PROGRESS: "start", TaskStatus.COMPLETED: "complete", TaskStatus.PENDING: "reopen"}
+
+
+def _cause(patch: rules.Patch) -> str:
+    if patch.status is not None:
+        return _CAUSES[patch.status]
+    return "assign" if patch.owner is not None else "update"

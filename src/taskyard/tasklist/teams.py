@@ -1,0 +1,250 @@
+"""
+Teams: who works together, and who of them is alive.
+
+Role
+    Founds and dissolves teams, lets members in and out, and says of each whether it is alive,
+    idle, stalled or dead. Teams of a Claude Code beside us are listed with ours.
+
+Not here
+    How to tell the living from the dead (`liveness.py`); what becomes of a dead member's tasks:
+    whoever asked decides.
+"""
+
+from __future__ import annotations
+
+import os
+
+from taskyard import paths
+from taskyard.clock import now_ms
+from taskyard.config import Settings
+from taskyard.disk import files
+from taskyard.errors import AlreadyExists, BadValue, Damaged, NotFound, TeamHasLivingMembers, TeamNotFound
+from taskyard.names import check_name, folder_name, nearest
+from taskyard.tasklist import claude_teams, instances, team_record
+from taskyard.tasklist.liveness import Seen, liveness
+from taskyard.tasklist.maildir import Box, mail_folder
+from taskyard.tasklist.team_names import made_up
+from taskyard.tasklist.team_record import KINDS, Member, Team
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from taskyard.tasklist.claude_teams import ClaudeMember, ClaudeTeam
+    from taskyard.tasklist.instances import Instance
+
+
+class Teams:
+    """All teams of this user."""
+
+    def __init__(self, home: str, *, settings: Settings | None = None, claude_folder: str | None = None) -> None:
+        self.home = home
+        self.settings = settings or Settings()
+        self.claude = claude_folder if claude_folder is not None else paths.claude_folder()
+        self.damaged: list[Damaged] = []  #: what the last listing could not read
+
+    def create(self, name: str | None = None, *, lead: str | None = None, instance: Instance | None = None) -> Team:
+        """Found a team; without a name it gets one made up. A lead is its first member.
+
+        Raises:
+            AlreadyExists: there is a team of that name.
+        """
+        if lead is not None:
+            check_name("an agent", lead)
+        chosen = check_name("a team", name) if name is not None else self._free_name()
+        first = () if lead is None else (_new_member(lead, "process", instance=instance),)
+
+        def found(was: Team | None) -> Team:
+            if was is not None or claude_teams.read(self.claude, chosen) is not None:
+                raise AlreadyExists("a team", chosen)
+            return Team(chosen, lead, first, now_ms())
+
+        team = _there(team_record.change(self.home, chosen, found))
+        for member in first:
+            self._box(chosen, member.name).open()
+        return team
+
+    def join(
+        self,
+        team: str,
+        name: str,
+        *,
+        kind: str = "process",
+        instance: Instance | None = None,
+        pid: int = 0,
+        start: int = 0,
+        colour: str | None = None,
+    ) -> Member:
+        """Let `name` into a team of ours; a dead member of that name makes room.
+
+        Raises:
+            TeamNotFound: there is no such team of ours.
+            AlreadyExists: a member of that name may still live.
+        """
+        check_name("an agent", name)
+        if kind not in KINDS:
+            raise BadValue("The kind of a member", kind, f"one of {', '.join(KINDS)}")
+        member = _new_member(name, kind, instance=instance, pid=pid, start=start, colour=colour)
+
+        def joined(was: Team | None) -> Team:
+            found = team_record.existing(self.home, team, was)
+            there = found.member(name)
+            if there is not None and not self._makes_room(there, member):
+                raise AlreadyExists(f"a member of team {found.name!r}", there.name)
+            return found._replace(members=(*(m for m in found.members if m != there), member))
+
+        team_record.change(self.home, team, joined)
+        self._box(team, name).open()
+        return member
+
+    def leave(self, team: str, name: str) -> Member:
+        """Take `name` out of a team of ours; it gets no more mail there, and what it has stays readable.
+
+        Raises:
+            TeamNotFound, NotFound: there is no such team of ours, or no such member.
+        """
+        gone: list[Member] = []
+
+        def left(was: Team | None) -> Team:
+            found = team_record.existing(self.home, team, was)
+            gone.append(_present(found, name))
+            return found._replace(members=tuple(m for m in found.members if m not in gone))
+
+        team_record.change(self.home, team, left)
+        self._box(team, name).close()
+        return gone[-1]
+
+    def progress(self, team: str, name: str, *, state: str = "working") -> Member:
+        """Note that `name` got on with its work, or has none left (`state="idle"`)."""
+        if state not in ("working", "idle"):
+            raise BadValue("The state of a member", state, "working or idle")
+
+        def noted(was: Team | None) -> Team:
+            found = team_record.existing(self.home, team, was)
+            there = _present(found, name)
+            now = there._replace(last_progress=now_ms(), state=state)
+            return found._replace(members=tuple(now if m == there else m for m in found.members))
+
+        return _present(_there(team_record.change(self.home, team, noted)), name)
+
+    def remove(self, team: str, *, force: bool = False) -> Team:
+        """Dissolve a team of ours and answer what it was; its mail is kept apart.
+
+        Raises:
+            TeamNotFound: there is no such team of ours.
+            TeamHasLivingMembers: someone other than its lead may still live; `force` overrides.
+        """
+        removed: list[Team] = []
+
+        def dissolved(was: Team | None) -> None:
+            found = team_record.existing(self.home, team, was)
+            others = [m for m in found.members if m.name != found.lead]
+            living = tuple(m.name for m in others if self._liveness(m) != "dead")
+            if living and not force:
+                raise TeamHasLivingMembers(found.name, living)
+            removed.append(found)
+
+        team_record.change(self.home, team, dissolved)
+        self._put_mail_away(team)
+        return removed[-1]
+
+    def get(self, team: str) -> Team:
+        """The team of this name, ours or Claude Code's.
+
+        Raises:
+            TeamNotFound: there is none; names those that look like it.
+        """
+        if found := team_record.read(self.home, team):
+            return found
+        if theirs := claude_teams.read(self.claude, team):
+            return _from_claude(theirs)
+        raise TeamNotFound(team, nearest=nearest(team, [known.name for known in self.list()]))
+
+    def list(self) -> tuple[Team, ...]:
+        """Every team, ours first; `damaged` then names the files that could not be read."""
+        ours, damaged = team_record.listing(self.home)
+        theirs, theirs_damaged = claude_teams.listing(self.claude)
+        self.damaged = [*damaged, *theirs_damaged]
+        names = {folder_name("a team", team.name) for team in ours}
+        return (*ours, *(_from_claude(team) for team in theirs if folder_name("a team", team.name) not in names))
+
+    def members(self, team: str) -> tuple[Seen, ...]:
+        """Who is in a team, each with what the kernel says about it now."""
+        return tuple(Seen(member, self._liveness(member)) for member in self.get(team).members)
+
+    def _liveness(self, member: Member) -> str:
+        return liveness(self.home, member, stalled_after=self.settings.stalled_after)
+
+    def _makes_room(self, there: Member, newcomer: Member) -> bool:
+        same = bool(there.instance) and there.instance == newcomer.instance
+        return same or self._liveness(there) == "dead"
+
+    def _free_name(self) -> str:
+        taken = set(team_record.names(self.home))
+        while (name := made_up()) in taken or os.path.lexists(claude_teams.team_folder(self.claude, name)):
+            pass
+        return name
+
+    def _box(self, team: str, name: str) -> Box:
+        for folder in (self.home, f"{self.home}/mail", mail_folder(self.home, team)):
+            files.make_private_folder(folder)
+        return Box(self.home, f"{mail_folder(self.home, team)}/{folder_name('an agent', name)}")
+
+    def _put_mail_away(self, team: str) -> None:
+        """Keep a dissolved team's mail where a new team of that name does not find it."""
+        files.make_private_folder(f"{self.home}/mail/.dissolved")
+        kept = f"{self.home}/mail/.dissolved/{folder_name('a team', team)}.{now_ms()}.{os.urandom(3).hex()}"
+        try:
+            os.rename(mail_folder(self.home, team), kept)
+        except FileNotFoundError:
+            pass  # nobody ever wrote
+
+
+def _new_member(
+    name: str,
+    kind: str,
+    *,
+    instance: Instance | None = None,
+    pid: int = 0,
+    start: int = 0,
+    colour: str | None = None,
+) -> Member:
+    now = now_ms()
+    if instance is not None:
+        pid, start = instance.record.pid, instance.record.start
+    host = instances.this_host() if pid and start else ""
+    return Member(name, now, kind, pid, start, host, instance.id if instance else "", now, "idle", colour)
+
+
+def _there(team: Team | None) -> Team:
+    if team is None:
+        raise AssertionError("a rule that must answer a team answered none")
+    return team
+
+
+def _present(team: Team, name: str) -> Member:
+    if (member := team.member(name)) is None:
+        near = nearest(name, [m.name for m in team.members])
+        hint = f" Nearest: {', '.join(near)}." if near else ""
+        raise NotFound(f"No member {name!r} in team {team.name!r}.{hint}")
+    return member
+
+
+def _from_claude(team: ClaudeTeam) -> Team:
+    return Team(team.name, team.lead, tuple(_claude_member(team, m) for m in team.members), team.created_at, "claude")
+
+
+def _claude_member(team: ClaudeTeam, member: ClaudeMember) -> Member:
+    """A member of Claude Code's; one inside its process lives as long as that does."""
+    kind = member.backend if member.backend in KINDS else "external"
+    inside = kind == "in-process" and team.pid_space == _pid_space()
+    pid, start = (team.lead_pid, team.lead_start) if inside else (0, 0)
+    return Member(
+        member.name, member.joined_at, "external" if member.is_outside else kind, pid, start, colour=member.colour
+    )
+
+
+def _pid_space() -> str:
+    """How Claude Code says in which pid namespace a pid counts: `<host>#pid:[<inode>]`."""
+    try:
+        return f"{os.uname().nodename}#{os.readlink('/proc/self/ns/pid')}"
+    except OSError:
+        return ""

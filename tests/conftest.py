@@ -1,0 +1,55 @@
+"""
+Every test alone with itself: its own home, its own state, and nothing of the person who runs it.
+
+Property tests run by profile: `dev` (fewer examples, new ones each time), `ci` (the same examples
+each time; chosen by CI=1), `soak` (many; chosen by TASKYARD_SOAK=1).
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+from support.repo import SOURCE
+from support.scale import FULL
+
+#: Variables that would bring the outside in. TASKYARD_SOAK stays: it is ours, and tests read it.
+OUTSIDE = ("TASKYARD_", "CLAUDE_", "CLAUDECODE", "XDG_", "GIT_", "NO_COLOR", "FORCE_COLOR", "CLICOLOR", "COLUMNS")
+
+# No deadlines: a loaded machine is slow, not wrong. The fixtures below are made once per test, not
+# per example, which is what a property test of a pure function wants.
+_COMMON = settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+settings.register_profile("dev", _COMMON, max_examples=50)
+settings.register_profile("ci", _COMMON, max_examples=100, derandomize=True, database=None)
+settings.register_profile("soak", _COMMON, max_examples=5_000)
+settings.load_profile("soak" if FULL else "ci" if os.environ.get("CI") else "dev")
+
+
+@pytest.fixture(autouse=True)
+def outside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A home of the test's own, beside `tmp_path`, and no variable that points anywhere else."""
+    for name in list(os.environ):
+        if name.startswith(OUTSIDE) and name != "TASKYARD_SOAK":
+            monkeypatch.delenv(name)
+    home = tmp_path.with_name(f"{tmp_path.name}-home")
+    home.mkdir(mode=0o700)
+    for name, folder in {
+        "HOME": "",
+        "TASKYARD_HOME": "taskyard",
+        "CLAUDE_CONFIG_DIR": ".claude",
+        "XDG_CONFIG_HOME": ".config",
+        "XDG_DATA_HOME": ".local/share",
+        "XDG_STATE_HOME": ".local/state",
+        "XDG_CACHE_HOME": ".cache",
+        "XDG_RUNTIME_DIR": "run",
+    }.items():
+        monkeypatch.setenv(name, str(home / folder))
+    monkeypatch.setenv("GIT_CONFIG_NOSYSTEM", "1")
+    for role in ("AUTHOR", "COMMITTER"):
+        monkeypatch.setenv(f"GIT_{role}_NAME", "Ada")
+        monkeypatch.setenv(f"GIT_{role}_EMAIL", "ada@example.org")
+    monkeypatch.setenv("PYTHONPATH", str(SOURCE))  # children import what we test, wherever they run
+    return home

@@ -1,0 +1,120 @@
+"""Set-up says what it lacks and why, and stops before it changes anything it may not."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import subprocess
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from support.repo import ROOT
+
+
+@pytest.fixture
+def setup() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("taskyard_setup", ROOT / "scripts" / "setup.py")
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture
+def ran(setup: ModuleType, monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
+    """The commands that set-up would have run."""
+    commands: list[list[str]] = []
+    monkeypatch.setattr(setup, "run", lambda command, **_: commands.append(command))
+    return commands
+
+
+def a_machine_with(monkeypatch: pytest.MonkeyPatch, folder: Path, *commands: str, user: int) -> None:
+    for command in commands:
+        (folder / command).touch(mode=0o755)
+    monkeypatch.setenv("PATH", str(folder))
+    monkeypatch.setattr(os, "geteuid", lambda: user)
+
+
+def test_what_is_on_the_path_already_is_not_installed(
+    setup: ModuleType, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    a_machine_with(monkeypatch, tmp_path, "node", "npm", user=0)
+
+    assert [need.package for need in setup.missing(setup.NEEDS)] == ["git", "strace"]
+
+
+def test_a_user_who_is_not_root_is_shown_the_one_command_and_nothing_runs(
+    setup: ModuleType, ran: list[list[str]], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    a_machine_with(monkeypatch, tmp_path, "apt-get", "git", user=1000)
+
+    with pytest.raises(setup.Stop, match="sudo apt-get install -y --no-install-recommends nodejs npm strace\n"):
+        setup.install_system(setup.missing(setup.NEEDS))
+
+    assert ran == []
+
+
+def test_root_gets_the_missing_packages_and_the_reason_for_each(
+    setup: ModuleType,
+    ran: list[list[str]],
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    a_machine_with(monkeypatch, tmp_path, "apt-get", "node", "npm", "git", user=0)
+
+    with pytest.raises(setup.Stop, match="brought no strace"):  # as nothing really ran
+        setup.install_system(setup.missing(setup.NEEDS))
+
+    assert ran == [["apt-get", "update"], ["apt-get", "install", "-y", "--no-install-recommends", "strace"]]
+    assert "needs strace: kills a writer between two of its system calls" in capsys.readouterr().out
+
+
+def test_a_system_without_apt_is_told_the_names_of_the_packages(
+    setup: ModuleType, ran: list[list[str]], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    a_machine_with(monkeypatch, tmp_path, "node", "npm", user=0)
+
+    with pytest.raises(setup.Stop, match="install git, strace with this system's package manager"):
+        setup.install_system(setup.missing(setup.NEEDS))
+
+
+@pytest.mark.parametrize("answer", ["v16.20.2\n", "", "nonsense"])
+def test_a_node_that_is_too_old_or_no_node_is_refused(setup: ModuleType, answer: str) -> None:
+    with pytest.raises(setup.Stop, match="Node 18 or newer"):
+        setup.check_node(answer)
+
+
+def test_a_python_that_is_too_old_is_refused(setup: ModuleType) -> None:
+    setup.check_python((3, 11))
+
+    with pytest.raises(setup.Stop, match=r"Python 3\.11 or newer is needed, this is 3\.9"):
+        setup.check_python((3, 9))
+
+
+def test_a_part_is_made_once_and_again_when_what_it_is_made_from_changes(setup: ModuleType, tmp_path: Path) -> None:
+    recipe = tmp_path / "recipe"
+    recipe.write_text("one", encoding="utf-8")
+    part = setup.Part(str(tmp_path / "stamp"), (str(recipe),))
+    before = part.is_made()
+    part.mark_made()
+    after = part.is_made()
+    recipe.write_text("two", encoding="utf-8")
+
+    assert (before, after, part.is_made()) == (False, True, False)
+
+
+def test_a_command_that_fails_ends_set_up_and_is_named(setup: ModuleType) -> None:
+    with pytest.raises(setup.Stop, match="exit code 3"):
+        setup.run([sys.executable, "-c", "raise SystemExit(3)"])
+
+
+def test_an_unknown_part_is_a_usage_error() -> None:
+    done = subprocess.run(
+        [sys.executable, ROOT / "scripts" / "setup.py", "everything"], capture_output=True, timeout=30
+    )
+
+    assert done.returncode == 2

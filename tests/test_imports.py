@@ -1,0 +1,107 @@
+"""
+What an import costs: a command line that starts on every tool call loads little.
+
+Counted in modules, not in milliseconds: counts are exact, times are noise.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from support.python import run_python
+from support.repo import SOURCE, python_files, shown
+
+#: Standard modules that only those who need them pay for, inside the function that does.
+HEAVY = frozenset({
+    "asyncio", "concurrent.futures", "dataclasses", "hashlib", "inspect", "logging",
+    "multiprocessing", "pathlib", "ssl", "subprocess", "tomllib", "unittest",
+})  # fmt: skip
+
+#: Importing the module, in a bare interpreter, adds at most this many, itself included. The
+#: counts on CPython 3.11 are a few lower; other versions split their library a little differently.
+BUDGETS = {
+    "taskyard": 8,
+    "taskyard.errors": 5,
+    "taskyard.names": 6,
+    "taskyard.clock": 5,
+    "taskyard.paths": 12,
+    "taskyard.config": 34,
+    "taskyard.disk.files": 9,
+    "taskyard.disk.kernel_lock": 28,
+    "taskyard.tasklist.model": 34,
+}
+
+_IMPORT_EACH = """
+    import importlib, json, sys
+    before = set(sys.modules)
+    brought = {}
+    for name in sys.argv[1:]:
+        importlib.import_module(name)
+        brought[name] = sorted(set(sys.modules) - before)
+        before = set(sys.modules)
+    print(json.dumps(brought))
+"""
+
+
+def core_modules() -> list[str]:
+    """Every module of the package, by its dotted name; `__main__` would run."""
+    names: list[str] = []
+    for path in python_files(SOURCE / "taskyard"):
+        parts = path.relative_to(SOURCE).with_suffix("").parts
+        if parts[-1] != "__main__":
+            names.append(".".join(parts[:-1] if parts[-1] == "__init__" else parts))
+    return names
+
+
+def brought_by(*modules: str) -> dict[str, list[str]]:
+    """For each module, imported in this order in one new interpreter: what it was the first to load."""
+    found: dict[str, list[str]] = json.loads(run_python(_IMPORT_EACH, *modules))
+    return found
+
+
+def is_ours_or_standard(module: str) -> bool:
+    return module.split(".")[0] in sys.stdlib_module_names | {"taskyard"}
+
+
+def imports_in(path: Path) -> Iterator[tuple[int, str]]:
+    """Every absolute import in a file, at its top or inside a function: line and module."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            yield from ((node.lineno, alias.name) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            yield node.lineno, node.module
+
+
+def test_importing_any_module_loads_nothing_heavy() -> None:
+    guilty = {
+        module: sorted(HEAVY.intersection(loaded))
+        for module, loaded in brought_by(*core_modules()).items()
+        if HEAVY.intersection(loaded)
+    }
+    assert guilty == {}
+
+
+def test_the_core_is_made_of_the_standard_library_alone() -> None:
+    foreign = [
+        f"{shown(path)}:{line}: {module}"
+        for path in python_files(SOURCE / "taskyard")
+        for line, module in imports_in(path)
+        if not is_ours_or_standard(module)
+    ]
+    assert foreign == []
+
+
+@pytest.mark.parametrize("module", BUDGETS)
+def test_a_module_stays_within_its_budget_of_modules(module: str) -> None:
+    loaded = brought_by(module)[module]
+    assert len(loaded) <= BUDGETS[module], loaded
+
+
+def test_a_heavy_import_is_seen_where_it_happens() -> None:
+    assert "dataclasses" in brought_by("taskyard.errors", "dataclasses")["dataclasses"]
