@@ -128,4 +128,3 @@ if (!Object.hasOwn(COMMANDS, command)) {
   process.exit(2);
 }
 await COMMANDS[command](optionsFrom(args, DEFAULTS));
-process.exit(0); // stdin is still open; nothing else is left to do

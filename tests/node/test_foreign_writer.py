@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from bench.folders import list_folder
 from bench.processes import NODE_FOLDER, race, run
 

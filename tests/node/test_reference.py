@@ -8,6 +8,7 @@ import shutil
 from pathlib import Path
 
 import pytest
+
 from bench.folders import list_folder
 from bench.processes import NODE_FOLDER, race, reference, run
 

@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 
 import pytest
+
 from bench.folders import list_folder, scratch
 from bench.rows import all_rows, chosen
 

@@ -8,6 +8,7 @@ import time
 from pathlib import Path
 
 import pytest
+
 from bench.processes import Failed, environment, race, wall
 
 RACER = """
