@@ -114,7 +114,9 @@ def list_reference(ground: Ground) -> Sample:
 
 def _warm(ground: Ground, command: Sequence[str]) -> Sample:
     answer = run(command, home=ground.folder)
-    return Sample(statistics.median(answer["times"]) / 1e6, faults=_miscounted(ground, answer))
+    facts = {"after_a_change_ms": answer["after_a_change"] / 1e6} if "after_a_change" in answer else {}
+    stale = () if answer.get("fresh", True) else ("another program's change was not seen",)
+    return Sample(statistics.median(answer["times"]) / 1e6, facts, (*_miscounted(ground, answer), *stale))
 
 
 def cold_ours(ground: Ground) -> Sample:

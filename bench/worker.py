@@ -146,7 +146,23 @@ def listing(asked: Namespace) -> None:
             t0 = now()
             count = len(yard.tasks.list())
             times.append(now() - t0)
-        say(times=times, count=count)
+        subject = changed_by_another(f"{asked.dir}/{LIST}/1.json")
+        t0 = now()
+        seen = [task.subject for task in yard.tasks.list() if task.id == "1"]
+        say(times=times, count=count, after_a_change=now() - t0, fresh=seen == [subject])
+
+
+def changed_by_another(file: str) -> str:
+    """Change a task's subject in place, as another program does; a list that missed it would be fast and wrong."""
+    import json
+
+    subject = f"Changed at {now()}"
+    with open(file, "r+", encoding="utf-8") as task_file:
+        task = {**json.load(task_file), "subject": subject}
+        task_file.seek(0)
+        task_file.write(json.dumps(task, indent=2))
+        task_file.truncate()
+    return subject
 
 
 def cold(folder: str, foreign: bool) -> None:

@@ -76,3 +76,9 @@ def test_quick_takes_one_round() -> None:
 def test_spread_is_zero_for_equal_values_and_shrinks_with_their_number() -> None:
     assert spread([4.0, 4.0, 4.0]) == 0.0
     assert spread([1.0, 2.0, 3.0] * 10) < spread([1.0, 2.0, 3.0])
+
+
+def test_a_row_that_cannot_be_measured_says_why_and_has_not_met_its_goal() -> None:
+    record = row([1.0], [1.0], Goal("≥", 10)).failed("no `node` on the PATH")
+    assert list(record)[:7] == ["name", "ours", "yardstick", "ratio", "unit", "goal", "met"]
+    assert (record["ours"], record["met"], record["error"]) == (None, False, "no `node` on the PATH")
