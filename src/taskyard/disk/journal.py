@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 import os
 
-from taskyard.disk.files import storage_error
+from taskyard.disk.files import storage_error, write_all
 from taskyard.errors import StorageError
 from taskyard.shapes import as_object
 
@@ -90,9 +90,7 @@ class Journal:
 
     def _write(self, data: bytes, size: int) -> None:
         try:
-            written = os.write(self._fd, data)
-            if written < len(data):
-                os.write(self._fd, data[written:])
+            write_all(self._fd, data)
             if self._sync:
                 os.fdatasync(self._fd)
         except OSError as error:
@@ -101,8 +99,8 @@ class Journal:
 
     def read(self, position: int) -> dict[str, object] | None:
         """The entry with this id; None if it cannot be read (any more)."""
-        for _, entry in self.since(position):
-            return entry
+        for entry_id, entry in self.since(position):
+            return entry if entry_id == position else None
         return None
 
     def since(self, position: int = 0) -> Iterator[tuple[int, dict[str, object]]]:
@@ -138,13 +136,18 @@ class Journal:
         except OSError as error:
             raise StorageError(self.folder, error.strerror or str(error)) from error
         found = (name[:-6] for name in names if name.endswith(".jsonl"))
-        return sorted(int(base) for base in found if base.isdigit()) or [0]
+        return sorted(int(base) for base in found if _is_base(base)) or [0]
 
     def close(self) -> None:
         """Let go of the open segment."""
         if self._fd >= 0:
             os.close(self._fd)
             self._fd = -1
+
+
+def _is_base(text: str) -> bool:
+    """Whether a segment of ours can be called this; anything else in the folder is not ours."""
+    return text.isascii() and text.isdigit() and len(text) <= 18 and str(int(text)) == text
 
 
 def _lines(fd: int, offset: int) -> Iterator[tuple[int, bytes]]:
