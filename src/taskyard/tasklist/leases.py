@@ -14,6 +14,7 @@ from typing import cast
 from taskyard.clock import now_ms
 from taskyard.disk import files
 from taskyard.disk.follow import follow
+from taskyard.errors import Damaged, StorageError
 from taskyard.names import is_id
 from taskyard.shapes import as_object
 from taskyard.tasklist.model import Lease, Task
@@ -40,7 +41,10 @@ class LeaseFiles:
 
     def read(self, task_id: str) -> tuple[Lease | None, int]:
         """The record of a task, and how many holders it lost before."""
-        data = files.read(self._folder.lease(task_id), most=65536)
+        try:
+            data = files.read(self._folder.lease(task_id), most=65536)
+        except (Damaged, StorageError):
+            return None, 0  # as good as none: its owner is then nobody's to presume dead
         return _parsed(data) if data is not None else (None, 0)
 
     def write(self, task_id: str, lease: Lease | None, losses: int) -> None:
@@ -51,6 +55,8 @@ class LeaseFiles:
                 os.unlink(path)
             except FileNotFoundError:
                 pass
+            except OSError as error:
+                raise files.storage_error(path, error) from error
             return
         held = {} if lease is None else {k: v for k, v in lease._asdict().items() if v not in (None, "")}
         files.replace(path, json.dumps({**held, "losses": losses}).encode())

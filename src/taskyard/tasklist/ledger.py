@@ -15,6 +15,7 @@ import zlib
 from typing import NamedTuple
 
 from taskyard.disk.files import storage_error
+from taskyard.names import LARGEST_ID
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -86,7 +87,7 @@ class Ledger:
             data = os.pread(self._fd, 4096 * _ROW.size, position)
             whole = len(data) - len(data) % _ROW.size
             for index, fields in enumerate(_ROW.iter_unpack(data[:whole]), position // _ROW.size):
-                if fields[0] or fields[1]:
+                if (fields[0] or fields[1]) and 0 < index <= LARGEST_ID:
                     yield str(index), _row(fields)
             if not whole:
                 return

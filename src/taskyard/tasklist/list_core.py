@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from taskyard.config import Settings
-from taskyard.errors import UsageError
+from taskyard.errors import BadValue, UsageError
 from taskyard.names import check_id, check_name
+from taskyard.shapes import as_object
 from taskyard.tasklist import rules
 from taskyard.tasklist.extras import check_extras
 from taskyard.tasklist.model import Act, Task
@@ -13,7 +16,7 @@ from taskyard.tasklist.task_file import check_metadata
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable
     from typing import TypedDict
 
     from taskyard.tasklist.outside import Outside
@@ -29,7 +32,11 @@ if TYPE_CHECKING:
         external: Mapping[str, str]
         requires: Iterable[str]
         paths: Iterable[str]
-        acceptance: str | Mapping[str, object]
+        acceptance: Mapping[str, object]
+
+
+#: A year, in seconds: a claim meant to last longer should have no end.
+LONGEST_LEASE = 31_536_000
 
 
 class ListCore:
@@ -78,6 +85,8 @@ class ListCore:
     ) -> rules.Caller:
         if token is None and task_id is not None and agent in (None, self.agent):
             token = self._tokens.get(task_id)
+        if seconds is not None:
+            seconds = _check_seconds(seconds)
         lease = self.outside.lease(check_name("an agent", agent), seconds=seconds) if agent else None
         return rules.Caller(agent, token, lease, force)
 
@@ -87,13 +96,10 @@ class ListCore:
         self.outside.changed()
         return task._replace(notes=notes) if notes else task
 
-    def _metadata(
-        self, metadata: Mapping[str, object] | None, extras: Extras, known: Mapping[str, object]
-    ) -> dict[str, object]:
-        found = check_metadata(dict(metadata)) if metadata else {}
+    def _metadata(self, metadata: Mapping[str, object] | None, extras: Extras) -> dict[str, object]:
+        found = checked_metadata(metadata)
         if given := check_extras(**extras):
-            ours = found.get("taskyard")
-            found["taskyard"] = {**known, **(ours if isinstance(ours, dict) else {}), **given}
+            found["taskyard"] = {**(as_object(found.get("taskyard")) or {}), **given}
         return found
 
     def _tell_owner(self, task: Task, before: str | None, by: str | None) -> None:
@@ -106,6 +112,18 @@ class ListCore:
             "assignedBy": by or "",
         }
         self.outside.tell(task.owner, sender=by, kind="task_assignment", text="", data=data)
+
+
+def checked_metadata(metadata: Mapping[str, object] | None) -> dict[str, object]:
+    """A copy of `metadata` that can be stored; of none, an empty one."""
+    given: object = dict(metadata) if isinstance(metadata, Mapping) else metadata
+    return check_metadata(given) if given is not None else {}
+
+
+def _check_seconds(seconds: object) -> float:
+    if isinstance(seconds, (int, float)) and not isinstance(seconds, bool) and 0 < seconds <= LONGEST_LEASE:
+        return float(seconds)
+    raise BadValue("lease", seconds, f"seconds, above 0 and at most {LONGEST_LEASE:,}")
 
 
 def checked_ids(ids: str | Iterable[str]) -> tuple[str, ...]:

@@ -52,7 +52,7 @@ class ListFiles:
     ) -> None:
         self.folder = folder
         self.settings = settings
-        self.tasks = ListReader(folder, alive=alive)
+        self.tasks = ListReader(folder, alive=alive, was_removed=self._was_removed)
         self.leases = self.tasks.leases
         self._foreign = foreign
         self._network = False
@@ -75,6 +75,12 @@ class ListFiles:
         except (StorageError, Busy):
             return None
 
+    def _was_removed(self, task_id: str) -> bool:
+        """Whether a task that stands in the older `tasks.json` had a file of its own, or a life, that ended."""
+        writer = self.writer_if_allowed()
+        row = writer.ledger.row(task_id) if writer is not None else None
+        return row is not None and row.entry is not None and row.intent is None and not row.is_present
+
     def _open(self) -> tuple[int, Writer, Settler]:
         if self._opened is None:
             self.folder.make()
@@ -83,6 +89,8 @@ class ListFiles:
             writer = Writer(self.folder, self.tasks.reader, self.leases, timeout=self.settings.lock_timeout, sync=sync)
             settler = Settler(writer, self.tasks.reader, self.leases, self.hold)
             self._opened = (_identity(self.folder.ours), writer, settler)
+            if not writer.ledger.highest() and writer.journal.end():
+                settler.relearn()
             for task_id in settler.unsettled():
                 settler.settle(task_id)
         return self._opened
@@ -167,8 +175,9 @@ class ListFiles:
 
     def _id_after(self, mark: int) -> int:
         last = max(mark, self.writer.ledger.highest(), self.tasks.highest_consolidated())
-        if last < LARGEST_ID and os.path.lexists(self.folder.task(str(last + 1))):
-            last = max(last, *self.folder.ids_on_disk())
+        # Without a mark (a new list, or somebody removed it) only the files tell which ids are spent.
+        if last < LARGEST_ID and (not mark or os.path.lexists(self.folder.task(str(last + 1)))):
+            last = max(last, *self.folder.ids_on_disk(), 0)
         if last >= LARGEST_ID:
             raise Damaged(self.folder.mark, f"it says {last}, but ids end at {LARGEST_ID}")
         return last + 1

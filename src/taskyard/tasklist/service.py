@@ -9,12 +9,12 @@ operation, also without a lock; if the task changed meanwhile, everything is dec
 from __future__ import annotations
 
 from taskyard.clock import now_ms
-from taskyard.errors import BadValue
+from taskyard.errors import BadValue, Conflict, NotFound
 from taskyard.names import check_id, check_name, check_subject, check_text
 from taskyard.tasklist import completion, rules
-from taskyard.tasklist.extras import requires_of
+from taskyard.tasklist.extras import check_extras, requires_of
 from taskyard.tasklist.keeping import Keeping
-from taskyard.tasklist.list_core import checked_ids
+from taskyard.tasklist.list_core import checked_ids, checked_metadata
 from taskyard.tasklist.model import Draft, Task, TaskStatus
 from taskyard.tasklist.overlap import refuse_overlap, warnings
 from taskyard.tasklist.picking import in_order
@@ -62,7 +62,7 @@ class TaskList(Keeping):
             TaskStatus.PENDING,
             checked_ids(blocks),
             checked_ids(blocked_by),
-            self._metadata(metadata, extras, {}),
+            self._metadata(metadata, extras),
         )
         act = self._act(agent, "create")
         task_id = None
@@ -176,10 +176,15 @@ class TaskList(Keeping):
         mine = [task.id for task in self.store.list() if task.owner == agent and not task.is_done]
         act = self._act(self.agent or agent, "release", note=f"{agent} left")
         caller = rules.Caller(agent)
-        released = tuple(self.store.update(i, lambda facts: rules.release(facts, caller), act) for i in mine)
+        released: list[Task] = []
+        for task_id in mine:
+            try:
+                released.append(self.store.update(task_id, lambda facts: rules.release(facts, caller), act))
+            except (Conflict, NotFound):
+                continue  # done, gone or somebody else's since we looked
         if released:
             self.outside.changed()
-        return released
+        return tuple(released)
 
     def renew(self, task_id: str, *, agent: str | None = None, token: str | None = None) -> Task:
         """Hold on to a claim for longer.
@@ -222,7 +227,8 @@ class TaskList(Keeping):
             check_text("active form", active_form) if active_form is not None else None,
             (check_name("an owner", owner) if owner else owner),
             _status(status),
-            self._metadata(metadata, extras, self.store.get(task_id).extra if extras else {}) or None,
+            checked_metadata(metadata) or None,
+            check_extras(**extras) or None,
         )
         caller = self._caller(task_id, agent or self.agent, token=token, force=force)
         act = self._act(caller.agent, _cause(patch), force=force)

@@ -23,6 +23,7 @@ from taskyard.clock import now_ms
 from taskyard.disk import files
 from taskyard.disk.exchange import place, swap
 from taskyard.disk.journal import Journal
+from taskyard.errors import StorageError
 from taskyard.tasklist.ledger import Ledger, Row, row_for
 from taskyard.tasklist.model import Act, Lease, Task
 from taskyard.tasklist.reader import Seen, TaskReader
@@ -81,16 +82,15 @@ class Writer:
             StorageError: the disk refused before anything was changed.
         """
         rows = {write.id: self.ledger.row(write.id) for write in writes}
-        drafts = {write.id: self._draft(write) for write in writes if write.after is not None}
-        hold.check()
-        start = self.journal.known_end()
-        for write in writes:
-            self.ledger.put(write.id, rows[write.id]._replace(intent=start))
         try:
+            drafts = {write.id: self._draft(write) for write in writes if write.after is not None}
+            hold.check()
+            start = self.journal.known_end()
+            for write in writes:
+                self.ledger.put(write.id, rows[write.id]._replace(intent=start))
             entry = self._append(hold, act, {write.id: _data(drafts.get(write.id)) for write in writes}, rows)
         except BaseException:
-            for write in writes:
-                self.ledger.put(write.id, rows[write.id])
+            self._withdraw(rows)
             raise
         for write in writes:
             if write.lease is not None and write.lease[0] is not None:
@@ -99,6 +99,16 @@ class Writer:
             self.apply(write, entry, drafts.get(write.id))
             if write.lease is not None and write.lease[0] is None:
                 self._leases.write(write.id, *write.lease)
+
+    def _withdraw(self, rows: Mapping[str, Row]) -> None:
+        """Leave nothing of a change that was not decided."""
+        for task_id, row in rows.items():
+            _discard(self.folder.draft(task_id))
+            try:
+                if self.ledger.row(task_id) != row:
+                    self.ledger.put(task_id, row)
+            except StorageError:
+                pass  # a full disk; the next writer finds an intent without a decision
 
     def log(self, hold: Hold, act: Act, tasks: Mapping[str, bytes | None], **more: object) -> int:
         """Add an entry to the list's log; its id."""
