@@ -67,9 +67,10 @@ def document(data: bytes) -> dict[str, object]:
         raise Unreadable("it is empty" if not data.strip(b"\0 \n") else f"it is not JSON ({error})") from None
     if not isinstance(found, dict):
         raise Unreadable("it is JSON, but no object")
-    if data.count(b"[") + data.count(b"{") > DEEPEST_FILE and _depth(found, DEEPEST_FILE) > DEEPEST_FILE:
+    raw = cast("dict[str, object]", found)
+    if data.count(b"[") + data.count(b"{") > DEEPEST_FILE and _depth(raw, DEEPEST_FILE) > DEEPEST_FILE:
         raise Unreadable(f"it nests deeper than {DEEPEST_FILE} levels")
-    return cast("dict[str, object]", found)
+    return raw
 
 
 def task_from(task_id: str, raw: Mapping[str, object]) -> Task:
