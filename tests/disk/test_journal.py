@@ -41,6 +41,8 @@ def test_reading_resumes_after_any_entry_without_repeating_it(tmp_path: Path) ->
 
     assert [entry["n"] for _, entry in log.since(ids[2] + 1)] == [3, 4]
     assert list(log.since(log.end())) == []
+    assert list(log.since(1 << 64)) == []
+    assert log.read(1 << 64) is None
 
 
 @pytest.mark.req("L-11")

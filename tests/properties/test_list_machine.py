@@ -335,6 +335,6 @@ def test_the_list_behaves_as_its_model_whatever_happens_in_whatever_order(
     from hypothesis.stateful import run_state_machine_as_test
 
     monkeypatch.setenv("TASKYARD_MACHINES", str(tmp_path))
-    run_state_machine_as_test(  # type: ignore[no-untyped-call]  # hypothesis leaves it untyped
+    run_state_machine_as_test(
         ListMachine, settings=settings(max_examples=scale(600), stateful_step_count=30, deadline=None, phases=PHASES)
     )

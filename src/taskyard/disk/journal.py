@@ -122,6 +122,8 @@ class Journal:
         except OSError as error:
             raise storage_error(path, error) from error
         try:
+            if offset > os.fstat(fd).st_size:
+                return  # a position nobody was ever given, such as a spoiled ledger holds
             for start, line in _lines(fd, offset):
                 if (entry := _parsed(line)) is not None:
                     yield base + start - 1, entry  # an entry begins with the newline before its text
