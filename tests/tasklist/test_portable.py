@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from taskyard.errors import BadName, BadText, BadValue, Cycle, TaskyardError
-from taskyard.tasklist.model import Draft, Task, TaskStatus
+from taskyard.tasklist.memory_store import MemoryStore
+from taskyard.tasklist.model import Act, Draft, Task, TaskStatus
 from taskyard.tasklist.portable import READ, WRITTEN, Imported, export, parse, plan_import
 
 if TYPE_CHECKING:
@@ -323,3 +324,21 @@ def test_an_unknown_format_and_a_list_without_a_possible_name_are_refused() -> N
         parse("", "mermaid")
     with pytest.raises(BadName):
         export([], "json", list_name="x" * 201)
+
+
+@pytest.mark.req("L-22")
+@given(tasks=lists_of_tasks())
+def test_a_plan_is_carried_out_by_a_store_as_it_stands(tasks: list[Task]) -> None:
+    store = MemoryStore("copy")
+    text = export(tasks, "json", list_name="release")
+    for _ in range(2):
+        plan = plan_import(parse(text, "json"), store.list(), list_name=store.name)
+        ids = plan.known_ids()
+        for item in plan.create:
+            ids[item.key] = store.create(plan.draft(item, ids), Act("me", "import")).id
+    made = {task.subject: task for task in store.list()}
+    assert len(store.list()) == len(tasks)
+    if len(made) == len(tasks):
+        numbers = {task.id: made[task.subject].id for task in tasks}
+        for task in tasks:
+            assert set(made[task.subject].blocked_by) == {numbers[blocker] for blocker in task.blocked_by}

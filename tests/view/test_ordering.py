@@ -87,10 +87,10 @@ def test_the_panel_hides_five_seconds_after_everything_is_done_and_comes_back_wi
 
 
 @pytest.mark.req("L-12", "L-19", "L-20")
-def test_trackers_are_neither_shown_nor_waited_for() -> None:
+def test_trackers_are_not_shown_but_block_as_they_do_for_a_claim() -> None:
     tracker = Task("7", "ada", status=DOING, metadata={"_internal": True})
     assert order(tracker, Task("1", "a", blocked_by=("7",))) == ["1"]
-    assert arranged([Task("1", "a", blocked_by=("7",)), tracker], now=NOW)[0].state == "ready"
+    assert arranged([Task("1", "a", blocked_by=("7",)), tracker], now=NOW)[0].waits_for == ("7",)
     assert panel([tracker, Task("1", "a", status=DONE)], done_since=0, now=NOW)[0] is False
 
 

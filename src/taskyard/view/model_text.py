@@ -24,10 +24,10 @@ def listing(tasks: Iterable[Task], *, unreadable: Container[str] = (), longest: 
 
     Beyond `longest` characters completed tasks are left out first, then the highest ids, and the last line counts them.
     """
-    shown = [task for task in tasks if not task.is_internal]
+    by_id = {task.id: task for task in tasks}
+    shown = [task for task in by_id.values() if not task.is_internal]
     if not shown:
         return NO_TASKS
-    by_id = {task.id: task for task in shown}
     lines = {task.id: _line(task, by_id, unreadable) for task in shown}
     if longest is None or sum(map(len, lines.values())) + len(lines) - 1 <= longest:
         return "\n".join(lines.values())

@@ -53,8 +53,8 @@ def arranged(
         me: The agent whose tasks come first among those in progress.
         unreadable: Ids whose files are damaged: as blockers they count as open.
     """
-    shown = [task for task in tasks if not task.is_internal]
-    by_id = {task.id: task for task in shown}
+    by_id = {task.id: task for task in tasks}
+    shown = [task for task in by_id.values() if not task.is_internal]
     times = done_at or {}
     placed: list[tuple[tuple[int, ...], Row]] = []
     for task in shown:
