@@ -64,10 +64,6 @@ class RangeLock:
             raise storage_error(self.path, error) from error
         return True
 
-    def drop(self, offset: int) -> None:
-        """Let go of byte `offset` alone."""
-        fcntl.fcntl(self.fd, fcntl.F_OFD_SETLK, _FLOCK.pack(fcntl.F_UNLCK, os.SEEK_SET, offset, 1, 0))
-
     def close(self) -> None:
         """Let go of everything. Explicitly: a forked child may still hold a copy of the descriptor."""
         _held.discard(self.fd)

@@ -106,7 +106,6 @@ class FileStore:
     def _create(self, draft: Draft, act: Act, task_id: str | None) -> Task:
         with self._files.hold(whole=True) as hold:
             new_id = task_id or self._files.next_id()
-            hold.add(new_id)
             task = several.new_task(new_id, draft)
             self._files.writer.commit(hold, act, [Write(new_id, None, task)])
         return task
@@ -139,7 +138,7 @@ class FileStore:
         self, task_id: str, rule: Rule, act: Act, reading: Sequence[str], with_blockers: bool, whole: bool
     ) -> Task:
         with self._files.hold([task_id], reading=reading, whole=whole) as hold:
-            task, seen = self._files.seen(hold, task_id)
+            task, seen = self._files.seen(task_id)
             complete = not with_blockers or {*reading, task_id}.issuperset(task.blocked_by)
             if complete:
                 lease, losses = self._leases.read(task_id)

@@ -55,7 +55,6 @@ class Hold:
         """
         self.kernel: RangeLock | None = None
         self._folders: list[FolderLock] = []
-        self._timeout = timeout
         writing = sorted({int(task_id) for task_id in ids})
         what = f"list {folder.name!r}"
         try:
@@ -86,11 +85,6 @@ class Hold:
 
     def _take_folder(self, target: str, what: str, timeout: float, *, guarded: bool) -> None:
         self._folders.append(FolderLock(target, timeout=timeout, what=what, guarded=guarded))
-
-    def add(self, task_id: str) -> None:
-        """Hold a task that is about to be made, too: nobody else knows its id yet."""
-        if self.kernel is not None:
-            self.kernel.take(int(task_id), timeout=self._timeout, what=f"task #{task_id}")
 
     def check(self) -> None:
         """Make sure, right before a write, that the folder locks are still ours.

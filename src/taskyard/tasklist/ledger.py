@@ -70,6 +70,14 @@ class Ledger:
         except OSError as error:
             raise storage_error(self._path, error) from error
 
+    def intend(self, task_id: str, row: Row, start: int) -> None:
+        """Say that a writer begins to change a task of which `row` is known, with the log ending at `start`."""
+        data = _ROW.pack(0 if row.entry is None else row.entry + 1, start + 1, *row[2:])
+        try:
+            os.pwrite(self._fd, data, int(task_id) * _ROW.size)
+        except OSError as error:
+            raise storage_error(self._path, error) from error
+
     def highest(self) -> int:
         """The highest id any Taskyard ever knew of on this list."""
         return max(os.fstat(self._fd).st_size // _ROW.size - 1, 0)

@@ -91,7 +91,7 @@ class ListCore:
         self, metadata: Mapping[str, object] | None, extras: Extras, known: Mapping[str, object]
     ) -> dict[str, object]:
         found = check_metadata(dict(metadata)) if metadata else {}
-        if given := check_extras(**extras):
+        if extras and (given := check_extras(**extras)):
             ours = found.get("taskyard")
             found["taskyard"] = {**known, **(ours if isinstance(ours, dict) else {}), **given}
         return found

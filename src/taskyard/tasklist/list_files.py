@@ -80,7 +80,7 @@ class ListFiles:
             self.folder.make()
             self._network = is_network(self.folder.path)
             sync = self.settings.durability == "power"
-            writer = Writer(self.folder, self.tasks.reader, self.leases, timeout=self.settings.lock_timeout, sync=sync)
+            writer = Writer(self.folder, self.tasks.reader, self.leases, sync=sync)
             settler = Settler(writer, self.tasks.reader, self.leases, self.hold)
             self._opened = (_identity(self.folder.ours), writer, settler)
             for task_id in settler.unsettled():
@@ -117,7 +117,7 @@ class ListFiles:
             timeout=self.settings.lock_timeout,
         )
 
-    def seen(self, hold: Hold, task_id: str) -> tuple[Task, Seen | None]:
+    def seen(self, task_id: str) -> tuple[Task, Seen | None]:
         """A task we hold, as it is now; what another program did to it is logged first.
 
         The second is its file; None if only the older `tasks.json` has it.
@@ -129,7 +129,7 @@ class ListFiles:
         if self.writer.ledger.row(task_id).intent is not None:
             raise Unsettled(task_id)
         found = self.tasks.reader.read(task_id)
-        self.settler.note_external(hold, task_id, found)
+        self.settler.note_external(task_id, found)
         if found is not None and found.damage is not None:
             raise Damaged(self.folder.task(task_id), found.damage)
         if found is not None and found.task is not None:
@@ -167,7 +167,7 @@ class ListFiles:
 
     def _id_after(self, mark: int) -> int:
         last = max(mark, self.writer.ledger.highest(), self.tasks.highest_consolidated())
-        if last < LARGEST_ID and os.path.lexists(self.folder.task(str(last + 1))):
+        if last < LARGEST_ID and os.access(self.folder.task(str(last + 1)), os.F_OK):
             last = max(last, *self.folder.ids_on_disk())
         if last >= LARGEST_ID:
             raise Damaged(self.folder.mark, f"it says {last}, but ids end at {LARGEST_ID}")

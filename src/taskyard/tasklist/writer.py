@@ -63,13 +63,12 @@ class Draft(NamedTuple):
 class Writer:
     """Carries out changes in one list's folder."""
 
-    def __init__(self, folder: ListFolder, reader: TaskReader, leases: LeaseFiles, *, timeout: float, sync: bool):
+    def __init__(self, folder: ListFolder, reader: TaskReader, leases: LeaseFiles, *, sync: bool):
         self.folder = folder
         self.ledger = Ledger(folder.ledger)
         self.journal = Journal(folder.log, sync=sync)
         self._reader = reader
         self._leases = leases
-        self._timeout = timeout
         self._sync = sync
 
     def commit(self, hold: Hold, act: Act, writes: Sequence[Write]) -> None:
@@ -85,9 +84,9 @@ class Writer:
         hold.check()
         start = self.journal.known_end()
         for write in writes:
-            self.ledger.put(write.id, rows[write.id]._replace(intent=start))
+            self.ledger.intend(write.id, rows[write.id], start)
         try:
-            entry = self._append(hold, act, {write.id: _data(drafts.get(write.id)) for write in writes}, rows)
+            entry = self._append(act, {write.id: _data(drafts.get(write.id)) for write in writes}, rows)
         except BaseException:
             for write in writes:
                 self.ledger.put(write.id, rows[write.id])
@@ -100,14 +99,12 @@ class Writer:
             if write.lease is not None and write.lease[0] is None:
                 self._leases.write(write.id, *write.lease)
 
-    def log(self, hold: Hold, act: Act, tasks: Mapping[str, bytes | None], **more: object) -> int:
+    def log(self, act: Act, tasks: Mapping[str, bytes | None], **more: object) -> int:
         """Add an entry to the list's log; its id."""
         rows = {task_id: self.ledger.row(task_id) for task_id in tasks}
-        return self._append(hold, act, tasks, rows, **more)
+        return self._append(act, tasks, rows, **more)
 
-    def _append(
-        self, hold: Hold, act: Act, tasks: Mapping[str, bytes | None], rows: Mapping[str, Row], **more: object
-    ) -> int:
+    def _append(self, act: Act, tasks: Mapping[str, bytes | None], rows: Mapping[str, Row], **more: object) -> int:
         facts: dict[str, object] = {"at": now_ms(), "by": act.by, "cause": act.cause, "via": act.via}
         if act.note:
             facts["note"] = act.note
@@ -118,7 +115,7 @@ class Writer:
             for task_id, data in tasks.items()
         )
         text = _to_json({**facts, **more} if more else facts).encode()
-        return self.journal.append(b'%s, "tasks": {%s}}' % (text[:-1], states), hold.kernel, timeout=self._timeout)
+        return self.journal.append(b'%s, "tasks": {%s}}' % (text[:-1], states))
 
     def _draft(self, write: Write) -> Draft:
         assert write.after is not None
