@@ -107,7 +107,11 @@ class FileStore:
         with self._files.hold(whole=True) as hold:
             new_id = task_id or self._files.next_id()
             task = several.new_task(new_id, draft)
-            self._files.writer.commit(hold, act, [Write(new_id, None, task)])
+            try:
+                self._files.writer.commit(hold, act, [Write(new_id, None, task)])
+            except StorageError:
+                self._files.take_back(new_id)
+                raise
         return task
 
     def update(

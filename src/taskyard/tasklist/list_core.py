@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from taskyard.clock import now_ms
 from taskyard.config import Settings
 from taskyard.errors import UsageError
 from taskyard.names import check_id, check_name
@@ -51,7 +52,7 @@ class ListCore:
         self.agent = agent
         self._via = via
         self._is_main = is_main
-        self._tokens: dict[str, str] = {}
+        self._tokens: dict[str, tuple[str, str]] = {}  # by task: who claimed, under which token
 
     @property
     def name(self) -> str:
@@ -75,15 +76,24 @@ class ListCore:
         token: str | None = None,
         force: bool = False,
         seconds: float | None = None,
+        claims: bool = False,
     ) -> rules.Caller:
-        if token is None and task_id is not None and agent in (None, self.agent):
-            token = self._tokens.get(task_id)
-        lease = self.outside.lease(check_name("an agent", agent), seconds=seconds) if agent else None
-        return rules.Caller(agent, token, lease, force)
+        """Who asks: with the token of the claim they believe to hold, and a lease to claim under."""
+        if agent is not None:
+            check_name("an agent", agent)
+        if token is None and task_id in self._tokens:
+            holder, remembered = self._tokens[task_id]
+            token = remembered if agent in (None, holder) else None
+        lease = self.outside.lease(agent, seconds=seconds) if agent and claims else None
+        return rules.Caller(agent, token, lease, now_ms(), force)
+
+    def _remember(self, task: Task) -> None:
+        """Keep the token of a claim: later writes of its holder are fenced by it."""
+        if task.lease is not None:
+            self._tokens[task.id] = (task.lease.owner, task.lease.token)
 
     def _claimed(self, task: Task, notes: tuple[str, ...] = ()) -> Task:
-        if task.lease is not None:
-            self._tokens[task.id] = task.lease.token
+        self._remember(task)
         self.outside.changed()
         return task._replace(notes=notes) if notes else task
 

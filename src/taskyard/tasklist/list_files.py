@@ -165,6 +165,11 @@ class ListFiles:
         """
         return str(self.folder.raise_mark(self._id_after))
 
+    def take_back(self, task_id: str) -> None:
+        """Undo `next_id` for a task that could not even be drafted: nobody ever heard of it."""
+        if self.writer.ledger.highest() < int(task_id):
+            self.folder.raise_mark(lambda mark: int(task_id) - 1 if mark == int(task_id) else mark)
+
     def _id_after(self, mark: int) -> int:
         last = max(mark, self.writer.ledger.highest(), self.tasks.highest_consolidated())
         if last < LARGEST_ID and os.access(self.folder.task(str(last + 1)), os.F_OK):

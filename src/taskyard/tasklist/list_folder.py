@@ -98,7 +98,7 @@ class ListFolder:
                 data = b"%d" % value
                 if data != was:
                     os.pwrite(fd, data, 0)
-                if len(was) > len(data):  # garbage of another program behind it
+                if len(was) > len(data):  # garbage of another program behind it, or an id taken back
                     os.ftruncate(fd, len(data))
                 return value
             finally:

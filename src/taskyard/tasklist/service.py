@@ -8,8 +8,7 @@ operation, also without a lock; if the task changed meanwhile, everything is dec
 
 from __future__ import annotations
 
-from taskyard.clock import now_ms
-from taskyard.errors import BadValue
+from taskyard.errors import BadValue, Conflict, NotFound
 from taskyard.names import check_id, check_name, check_subject, check_text
 from taskyard.tasklist import completion, rules
 from taskyard.tasklist.extras import requires_of
@@ -100,7 +99,7 @@ class TaskList(Keeping):
             AlreadyClaimed, AlreadyResolved, Blocked, AgentBusy, PathsOverlap, TaskNotFound
         """
         task_id = check_id(task_id)
-        caller = self._caller(task_id, self._somebody(agent), force=force, seconds=lease, token=token)
+        caller = self._caller(task_id, self._somebody(agent), force=force, seconds=lease, token=token, claims=True)
         if self.settings.paths_policy == "refuse":
             refuse_overlap(self.store, task_id, caller.agent)
         rule = rules.claim_if_idle if check_busy else rules.claim
@@ -124,7 +123,7 @@ class TaskList(Keeping):
         Tasks that require a capability are offered only to those who name it.
         """
         able = frozenset(capabilities)
-        caller = self._caller(None, self._somebody(agent), seconds=lease)
+        caller = self._caller(None, self._somebody(agent), seconds=lease, claims=True)
         policy = self.settings.paths_policy
 
         def suits(task: Task) -> bool:
@@ -176,10 +175,15 @@ class TaskList(Keeping):
         mine = [task.id for task in self.store.list() if task.owner == agent and not task.is_done]
         act = self._act(self.agent or agent, "release", note=f"{agent} left")
         caller = rules.Caller(agent)
-        released = tuple(self.store.update(i, lambda facts: rules.release(facts, caller), act) for i in mine)
+        released: list[Task] = []
+        for task_id in mine:
+            try:
+                released.append(self.store.update(task_id, lambda facts: rules.release(facts, caller), act))
+            except (Conflict, NotFound):
+                continue  # it changed hands, or went, meanwhile
         if released:
             self.outside.changed()
-        return released
+        return tuple(released)
 
     def renew(self, task_id: str, *, agent: str | None = None, token: str | None = None) -> Task:
         """Hold on to a claim for longer.
@@ -188,10 +192,9 @@ class TaskList(Keeping):
             LeaseLost: it is no longer yours.
         """
         task_id = check_id(task_id)
-        caller = self._caller(task_id, self._somebody(agent), token=token)
-        expires = now_ms() + int(self.settings.lease_seconds * 1000)
+        caller = self._caller(task_id, self._somebody(agent), token=token, claims=True)
         act = self._act(caller.agent, "renew")
-        return self.store.update(task_id, lambda facts: rules.renew(facts, caller, expires=expires), act)
+        return self.store.update(task_id, lambda facts: rules.renew(facts, caller), act)
 
     # -- changing ----------------------------------------------------------------------------
 
@@ -224,11 +227,12 @@ class TaskList(Keeping):
             _status(status),
             self._metadata(metadata, extras, self.store.get(task_id).extra if extras else {}) or None,
         )
-        caller = self._caller(task_id, agent or self.agent, token=token, force=force)
+        starts = patch.status is TaskStatus.IN_PROGRESS
+        caller = self._caller(task_id, agent or self.agent, token=token, force=force, claims=starts)
         act = self._act(caller.agent, _cause(patch), force=force)
         before, task = completion.carry_out(self, task_id, patch, caller, act)
         if task.lease is not None and caller.lease is not None and task.lease.token == caller.lease.token:
-            self._tokens[task_id] = task.lease.token
+            self._remember(task)
         elif task.is_done or patch.owner is not None:
             self._tokens.pop(task_id, None)
         self._tell_owner(task, before.owner, caller.agent)

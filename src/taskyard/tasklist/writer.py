@@ -23,6 +23,7 @@ from taskyard.clock import now_ms
 from taskyard.disk import files
 from taskyard.disk.exchange import place, swap
 from taskyard.disk.journal import Journal
+from taskyard.errors import StorageError
 from taskyard.tasklist.ledger import Ledger, Row, row_for
 from taskyard.tasklist.model import Act, Lease, Task
 from taskyard.tasklist.reader import Seen, TaskReader
@@ -80,7 +81,7 @@ class Writer:
             StorageError: the disk refused before anything was changed.
         """
         rows = {write.id: self.ledger.row(write.id) for write in writes}
-        drafts = {write.id: self._draft(write) for write in writes if write.after is not None}
+        drafts = self._drafts(writes)
         hold.check()
         start = self.journal.known_end()
         for write in writes:
@@ -117,10 +118,18 @@ class Writer:
         text = _to_json({**facts, **more} if more else facts).encode()
         return self.journal.append(b'%s, "tasks": {%s}}' % (text[:-1], states))
 
-    def _draft(self, write: Write) -> Draft:
-        assert write.after is not None
-        data = encoded(write.after, write.before.raw if write.before else None)
-        return self.draft(write.id, data)
+    def _drafts(self, writes: Sequence[Write]) -> dict[str, Draft]:
+        drafts: dict[str, Draft] = {}
+        try:
+            for write in writes:
+                if write.after is not None:
+                    data = encoded(write.after, write.before.raw if write.before else None)
+                    drafts[write.id] = self.draft(write.id, data)
+        except StorageError:
+            for task_id in drafts:
+                _discard(self.folder.draft(task_id))
+            raise
+        return drafts
 
     def draft(self, task_id: str, data: bytes) -> Draft:
         """Write a task's next content beside the list; nobody sees it there."""
