@@ -21,8 +21,9 @@ from taskyard.clock import elapsed, iso, now_ms
 from taskyard.disk import files
 from taskyard.errors import BadValue, Damaged, NotFound, StorageError
 from taskyard.names import check_name, folder_name
-from taskyard.tasklist import instances, maildir, message_ids, recipients
+from taskyard.tasklist import maildir, message_ids, recipients
 from taskyard.tasklist.claude_mail import ClaudeMail
+from taskyard.tasklist.hands import Hands
 from taskyard.tasklist.maildir import AGAIN, Box, mail_folder
 from taskyard.tasklist.message import MESSAGE, TASK_ASSIGNMENT, Message, Receipt, checked, decoded, encoded
 
@@ -67,9 +68,9 @@ class Post:
         self.team = team
         self.folder = mail_folder(home, team)
         self.damaged: list[Damaged] = []  #: what could not be read so far; it is kept, never removed
-        self._instance = instance
-        self._unnamed: Instance | None = None
-        self._claude = ClaudeMail(claude_folder if claude_folder is not None else paths.claude_folder(), team)
+        self._hands = Hands(home, instance)
+        self.claude_folder = claude_folder if claude_folder is not None else paths.claude_folder()
+        self._claude = ClaudeMail(self.claude_folder, team)
         self._sync = sync
         self._boxes: dict[str, Box] = {}
         self._queues: dict[str, list[str]] = {}
@@ -98,11 +99,14 @@ class Post:
         body = encoded(message)
         if self._claude.carries(recipient):
             return self._send_to_claude(message, body)
-        message_id, box = self._new_id(sender), self._box(recipient)
-        while not box.put(message_id, body, sync=self._sync):
-            recipients.check(recipient, self.known(), team=self.team)
-            self.open_box(recipient)
-        return Receipt(message_id, "stored")
+        box = self._box(recipient)
+        while True:
+            if not box.is_open:
+                recipients.check(recipient, self.known(), team=self.team)
+                self.open_box(recipient)
+            message_id = self._new_id(sender)
+            if box.put(message_id, body, sync=self._sync):  # else it was closed this moment: look again
+                return Receipt(message_id, "stored")
 
     def deliver_assignment(
         self, task_id: str, *, subject: str, description: str, owner: str, assigned_by: str
@@ -111,14 +115,8 @@ class Post:
         check_name("an agent", owner)
         if owner != assigned_by and not self._claude.carries(owner):
             self.open_box(owner)
-        data = {
-            "taskId": task_id,
-            "subject": subject,
-            "description": description,
-            "assignedBy": assigned_by,
-            "timestamp": iso(now_ms()),
-        }
-        return self.send(assigned_by, owner, type=TASK_ASSIGNMENT, data=data)
+        data = {"taskId": task_id, "subject": subject, "description": description, "assignedBy": assigned_by}
+        return self.send(assigned_by, owner, type=TASK_ASSIGNMENT, data=data | {"timestamp": iso(now_ms())})
 
     def open_box(self, agent: str) -> None:
         """Make `agent` someone who gets mail here."""
@@ -140,7 +138,7 @@ class Post:
         box, taken = self._box(agent), list[Message]()
         holder = ""
         while not taken and (queue := self._queue(agent, box)):
-            holder = holder or (self._holder() if hold is None else maildir.hold_for(hold))
+            holder = holder or (self._hands.holder() if hold is None else maildir.hold_for(hold))
             for name in _popped(queue, limit):
                 if box.take(name, holder) and (message := self._opened(box, name, holder)):
                     taken.append(message)
@@ -149,7 +147,7 @@ class Post:
     def ack(self, agent: str, ids: Iterable[str]) -> tuple[str, ...]:
         """File messages as read, whoever took them; answers those that are filed by this call."""
         box = self._box(agent)
-        mine = self._own_holder()
+        mine = self._hands.found()
         done: list[str] = []
         for message_id in ids:
             if not message_ids.is_id(message_id):
@@ -172,13 +170,9 @@ class Post:
     def peek(self, agent: str, *, limit: int = MANY) -> list[Message]:
         """The oldest waiting messages, left where they are."""
         self._look_after(agent)
-        box, found = self._box(agent), list[Message]()
-        for name in box.waiting():
-            if len(found) == limit:
-                break
-            if message := self._opened(box, name, None):
-                found.append(message)
-        return found
+        box = self._box(agent)
+        opened = (self._opened(box, name, None) for name in box.waiting()[:limit])
+        return [message for message in opened if message is not None]
 
     def unread_count(self, agent: str) -> int:
         """How many messages wait for `agent`."""
@@ -231,9 +225,7 @@ class Post:
 
     def close(self) -> None:
         """Give back what was taken and not acknowledged, unless it is the instance's."""
-        if self._unnamed is not None:
-            self._unnamed.leave()
-            self._unnamed = None
+        self._hands.open()
 
     def __enter__(self) -> Post:
         return self
@@ -267,25 +259,11 @@ class Post:
             body = box.read(name, holder)
             if body is None:
                 return None
-            again = name.endswith(AGAIN)
-            return decoded(name, body, message_id=maildir.id_of(name), redelivered=again)
+            return decoded(name, body, message_id=maildir.id_of(name), redelivered=name.endswith(AGAIN))
         except (Damaged, StorageError) as error:
             if holder is not None:
                 self.damaged.append(Damaged(box.set_aside(name, holder), error.why))
             return None
-
-    def _holder(self) -> str:
-        """The instance that takes mail now; after a fork the child is one of its own."""
-        if mine := self._own_holder():
-            return mine
-        self._unnamed = instances.enter_unnamed(self.home)
-        return self._unnamed.id
-
-    def _own_holder(self) -> str | None:
-        for instance in (self._instance, self._unnamed):
-            if instance is not None and instance.is_ours:
-                return instance.id
-        return None
 
     def _new_id(self, sender: str) -> str:
         marks = f"{self.folder}/.sent"
