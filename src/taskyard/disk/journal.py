@@ -105,8 +105,8 @@ class Journal:
 
     def read(self, position: int) -> dict[str, object] | None:
         """The entry with this id; None if it cannot be read (any more)."""
-        for _, entry in self.since(position):
-            return entry
+        for entry_id, entry in self.since(position):
+            return entry if entry_id == position else None
         return None
 
     def since(self, position: int = 0) -> Iterator[tuple[int, dict[str, object]]]:
@@ -144,13 +144,18 @@ class Journal:
         except OSError as error:
             raise StorageError(self.folder, error.strerror or str(error)) from error
         found = (name[:-6] for name in names if name.endswith(".jsonl"))
-        return sorted(int(base) for base in found if base.isdigit()) or [0]
+        return sorted(int(base) for base in found if _is_base(base)) or [0]
 
     def close(self) -> None:
         """Let go of the open segment."""
         if self._fd >= 0:
             os.close(self._fd)
             self._fd = -1
+
+
+def _is_base(text: str) -> bool:
+    """Whether a segment of ours can be called this; anything else in the folder is not ours."""
+    return text.isascii() and text.isdigit() and len(text) <= 18 and str(int(text)) == text
 
 
 def _lines(fd: int, offset: int) -> Iterator[tuple[int, bytes]]:

@@ -84,6 +84,7 @@ class _Waiter:
 
     def __init__(self, fd: int, request: bytes) -> None:
         self._fd = os.dup(fd)  # same open file description: what it is granted, `fd` holds
+        _held.add(self._fd)
         self._request = request
         _, *where = _FLOCK.unpack(request)
         self._undo = _FLOCK.pack(fcntl.F_UNLCK, *where)
@@ -109,6 +110,7 @@ class _Waiter:
         except OSError:
             pass  # the caller sees a timeout and names the holder
         finally:
+            _held.discard(self._fd)
             os.close(self._fd)
             self._done.set()
 
@@ -116,7 +118,7 @@ class _Waiter:
 def is_held(path: str, offset: int = 0) -> bool:
     """Whether some living process holds byte `offset` of `path`, by the kernel's word."""
     try:
-        fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK)
     except FileNotFoundError:
         return False
     except OSError as error:
@@ -125,6 +127,8 @@ def is_held(path: str, offset: int = 0) -> bool:
         asked = _FLOCK.pack(fcntl.F_RDLCK, os.SEEK_SET, offset, 1, 0)
         answer = fcntl.fcntl(fd, fcntl.F_OFD_GETLK, asked)
         return bool(_FLOCK.unpack(answer)[0] != fcntl.F_UNLCK)
+    except OSError as error:
+        raise storage_error(path, error) from error
     finally:
         os.close(fd)
 
