@@ -44,6 +44,11 @@ class Followed:
             self._news.clear()
         return None if everything else names
 
+    @property
+    def has_news(self) -> bool:
+        """Whether something happened since `changed` was last asked, as far as the queue was emptied."""
+        return self._everything or bool(self._names)
+
     def wait(self, timeout: float, *, debounce: float = 0.0) -> bool:
         """Sleep until something changed, at most `timeout` seconds; whether something did.
 

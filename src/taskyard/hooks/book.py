@@ -117,6 +117,11 @@ def load(
     return HookBook(root, env, _once_each(hooks), tuple(problems))
 
 
+def places(root: str | None, env: Mapping[str, str] | None = None) -> list[str]:
+    """The files that may hold hooks."""
+    return [source.path for source in _sources(root, os.environ if env is None else env)]
+
+
 def _sources(root: str | None, env: Mapping[str, str]) -> list[_Source]:
     """The places to look; joining the paths is done once, as every change of a task asks for them."""
     key = (root, env.get("CLAUDE_CONFIG_DIR"), env.get("XDG_CONFIG_HOME"), env.get("HOME"))

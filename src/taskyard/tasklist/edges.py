@@ -131,7 +131,7 @@ def remove(files: ListFiles, task_ids: Sequence[str], act: Act) -> tuple[Task, .
                 task = _without(_without(task, blocked_by=other), blocks=other)
             after[task_id] = task
         highest = max(map(int, doomed), default=0)
-        files.folder.raise_mark(lambda mark: max(mark, highest))
+        files.keep_above(highest)
         writes = [Write(task_id, found, None, (None, 0)) for task_id, (_, found) in gone.items()]
         _commit(files, hold, act, seen, after, first=writes)
     return tuple(task for task, _ in gone.values())

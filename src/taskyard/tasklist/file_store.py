@@ -108,7 +108,7 @@ class FileStore:
             new_id = task_id or self._files.next_id()
             task = several.new_task(new_id, draft)
             try:
-                self._files.writer.commit(hold, act, [Write(new_id, None, task)])
+                self._files.writer.commit(hold, act, [Write(new_id, None, task, is_new=task_id is None)])
             except StorageError:
                 self._files.take_back(new_id)
                 raise

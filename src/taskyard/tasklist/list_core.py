@@ -120,5 +120,7 @@ class ListCore:
 
 def checked_ids(ids: str | Iterable[str]) -> tuple[str, ...]:
     """One id or several, each checked, none twice."""
+    if not ids:
+        return ()
     given = [ids] if isinstance(ids, str) else ids
     return tuple(dict.fromkeys(check_id(task_id) for task_id in given))

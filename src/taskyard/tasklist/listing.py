@@ -161,9 +161,9 @@ class ListReader:
             return []
         if gone is None:  # the first look of this process: what vanished before it, only the ledger tells
             rows = dict(known.ledger.rows())
-            changed = [task_id for task_id, found in fresh.items() if not rows.get(task_id, Row()).looks_like(found)]
+            changed = [task_id for task_id, found in fresh.items() if not rows.get(task_id, Row()).holds(*found)]
             return changed + [task_id for task_id, row in rows.items() if row.is_present and task_id not in self._items]
-        changed = [task_id for task_id, found in fresh.items() if not known.ledger.row(task_id).looks_like(found)]
+        changed = [task_id for task_id, found in fresh.items() if not known.ledger.row(task_id).holds(*found)]
         return changed + [task_id for task_id in gone if known.ledger.row(task_id).is_present]
 
     def _older(self) -> Mapping[str, Task]:

@@ -160,7 +160,9 @@ class Settler:
         self._writer.ledger.put(task_id, row._replace(intent=None))
         if not is_as_known(row, seen):
             return False
-        draft = None if wanted is None else self._writer.draft(task_id, _bytes(wanted))
+        draft = None if wanted is None else _bytes(wanted)
+        if draft is not None:
+            self._writer.draft(task_id, draft)
         try:
             self._writer.apply(Write(task_id, seen, None), entry, draft)
         except Interfered:
@@ -191,7 +193,7 @@ def is_as_known(row: Row, seen: Seen | None) -> bool:
 
 
 def _row(entry: int, seen: Seen | None) -> Row:
-    return row_for(entry, seen.data, seen.stat) if seen is not None else Row(entry)
+    return row_for(entry, seen.data) if seen is not None else Row(entry)
 
 
 def _bytes(wanted: dict[str, object]) -> bytes:
