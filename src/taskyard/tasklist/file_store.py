@@ -10,6 +10,8 @@ Role
 
 from __future__ import annotations
 
+import os
+
 from taskyard.clock import now_ms
 from taskyard.errors import AlreadyClaimed, AlreadyResolved, Busy, Conflict, Damaged, StorageError, TaskNotFound
 from taskyard.tasklist import edges as several
@@ -26,6 +28,9 @@ if TYPE_CHECKING:
     from taskyard.tasklist.hold import Hold
     from taskyard.tasklist.reader import Seen
     from taskyard.tasklist.store import Rule
+
+#: How often a claim looks at a task that somebody else is just writing, before it waits in line.
+_GLANCES = 10
 
 #: How much of a record is the file's; the rest belongs to answers.
 _STORED = Task._fields.index("lease")
@@ -120,8 +125,20 @@ class FileStore:
         """Let `rule` decide about one task under its lock, and save what it says."""
         reading: Sequence[str] = ()
         if with_blockers:
-            reading = self._blockers_unless_refused(task_id, rule, whole_list)
-        return self._files.persist(lambda: self._update(task_id, rule, act, reading, with_blockers, whole_list))
+            # Many may want the same task at once: all but one can be refused without ever waiting for its lock.
+            for _ in range(_GLANCES):
+                reading = self._blockers_unless_refused(task_id, rule, whole_list)
+                try:
+                    return self._persist(task_id, rule, act, reading, with_blockers, whole_list, patient=False)
+                except Busy:
+                    os.sched_yield()
+        return self._persist(task_id, rule, act, reading, with_blockers, whole_list, patient=True)
+
+    def _persist(
+        self, task_id: str, rule: Rule, act: Act, reading: Sequence[str], blockers: bool, whole: bool, *, patient: bool
+    ) -> Task:
+        attempt = lambda: self._update(task_id, rule, act, reading, blockers, whole, patient=patient)  # noqa: E731
+        return self._files.persist(attempt)
 
     def _blockers_unless_refused(self, task_id: str, rule: Rule, whole_list: bool) -> Sequence[str]:
         """The blockers' ids. What needs no lock is refused here: that the task is somebody's, or done."""
@@ -139,9 +156,17 @@ class FileStore:
         return task.blocked_by
 
     def _update(
-        self, task_id: str, rule: Rule, act: Act, reading: Sequence[str], with_blockers: bool, whole: bool
+        self,
+        task_id: str,
+        rule: Rule,
+        act: Act,
+        reading: Sequence[str],
+        with_blockers: bool,
+        whole: bool,
+        *,
+        patient: bool,
     ) -> Task:
-        with self._files.hold([task_id], reading=reading, whole=whole) as hold:
+        with self._files.hold([task_id], reading=reading, whole=whole, patient=patient) as hold:
             task, seen = self._files.seen(task_id)
             complete = not with_blockers or {*reading, task_id}.issuperset(task.blocked_by)
             if complete:
@@ -153,7 +178,8 @@ class FileStore:
                     lease = None
                 facts = Facts(task, lease, self._files.tasks.look, self._files.tasks.everything)
                 return self._save(hold, act, facts, rule(facts), seen, losses)
-        return self._update(task_id, rule, act, task.blocked_by, with_blockers, whole)  # it has new blockers
+        # It has new blockers: start over with those.
+        return self._update(task_id, rule, act, task.blocked_by, with_blockers, whole, patient=patient)
 
     def _save(self, hold: Hold, act: Act, facts: Facts, decision: Decision, seen: Seen | None, losses: int) -> Task:
         task, lease = decision
