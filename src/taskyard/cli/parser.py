@@ -16,7 +16,7 @@ from taskyard.errors import UsageError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
     from typing import NoReturn
 
     from taskyard.cli.command import Found
@@ -61,11 +61,11 @@ class Parser(argparse.ArgumentParser):
         self.known.append(action)
         return action
 
-    def add_ids(self, name: str, *, help: str, dest: str | None = None) -> None:
+    def add_ids(self, *names: str, help: str, dest: str | None = None) -> None:
         """Add an option for ids: `1 2`, `1,2`, or repeated."""
         how: dict[str, object] = {"dest": dest} if dest else {}
-        self.add(name, action="extend", type=id_list, metavar="ID", default=[], help=help, **how)
-        self._id_options.add(name)
+        self.add(*names, action="extend", type=id_list, metavar="ID", default=[], help=help, **how)
+        self._id_options.update(names)
 
     def add_words(self, *names: str, metavar: str, help: str, dest: str, default: object = None) -> None:
         """Add an option for words: `a,b`, or repeated."""
@@ -127,8 +127,3 @@ def _epilog(examples: Sequence[str], exits: Sequence[str]) -> str:
     if examples:
         lines = ["examples:", *(f"  {example}" for example in examples), "", *lines]
     return "\n".join(lines)
-
-
-def option(type: Callable[[str], object] | None = None, **how: object) -> dict[str, object]:
-    """The keywords of an option, for tables of them."""
-    return {"type": type, **how} if type is not None else how

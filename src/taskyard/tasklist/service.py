@@ -184,15 +184,17 @@ class TaskList(Keeping):
             self.outside.changed()
         return released
 
-    def renew(self, task_id: str, *, agent: str | None = None, token: str | None = None) -> Task:
-        """Hold on to a claim for longer.
+    def renew(
+        self, task_id: str, *, agent: str | None = None, token: str | None = None, lease: float | None = None
+    ) -> Task:
+        """Hold on to a claim for longer: `lease` seconds from now, or the setting.
 
         Raises:
             LeaseLost: it is no longer yours.
         """
         task_id = check_id(task_id)
         caller = self._caller(task_id, self._somebody(agent), token=token)
-        expires = now_ms() + int(self.settings.lease_seconds * 1000)
+        expires = now_ms() + int((self.settings.lease_seconds if lease is None else lease) * 1000)
         act = self._act(caller.agent, "renew")
         return self.store.update(task_id, lambda facts: rules.renew(facts, caller, expires=expires), act)
 
