@@ -16,7 +16,7 @@ from taskyard.tasklist.extras import requires_of
 from taskyard.tasklist.keeping import Keeping
 from taskyard.tasklist.list_core import checked_ids
 from taskyard.tasklist.model import Draft, Task, TaskStatus
-from taskyard.tasklist.overlap import check_paths
+from taskyard.tasklist.overlap import refuse_overlap, warnings
 from taskyard.tasklist.picking import in_order
 
 TYPE_CHECKING = False
@@ -101,13 +101,14 @@ class TaskList(Keeping):
         """
         task_id = check_id(task_id)
         caller = self._caller(task_id, self._somebody(agent), force=force, seconds=lease, token=token)
-        notes = check_paths(self.store, task_id, caller.agent, self.settings.paths_policy)
+        if self.settings.paths_policy == "refuse":
+            refuse_overlap(self.store, task_id, caller.agent)
         rule = rules.claim_if_idle if check_busy else rules.claim
         act = self._act(caller.agent, "claim", force=force)
         task = self.store.update(
             task_id, lambda facts: rule(facts, caller), act, with_blockers=True, whole_list=check_busy
         )
-        return self._claimed(task, notes)
+        return self._claimed(task, warnings(self.store, task, self.settings.paths_policy))
 
     def claim_next(
         self,
@@ -139,9 +140,7 @@ class TaskList(Keeping):
         claimed = self._claimed(found)
         return self.start(found.id, agent=caller.agent) if start else claimed
 
-    def start(
-        self, task_id: str, *, agent: str | None = None, force: bool = False, token: str | None = None
-    ) -> Task:
+    def start(self, task_id: str, *, agent: str | None = None, force: bool = False, token: str | None = None) -> Task:
         """Say that work begins. A task without an owner becomes the starter's."""
         return self.update(task_id, status="in_progress", agent=agent, force=force, token=token)
 
@@ -161,9 +160,7 @@ class TaskList(Keeping):
         """Name a new owner, who gets mail; None takes the owner away."""
         return self.update(task_id, owner=owner or "", agent=agent)
 
-    def release(
-        self, task_id: str, *, agent: str | None = None, token: str | None = None, force: bool = False
-    ) -> Task:
+    def release(self, task_id: str, *, agent: str | None = None, token: str | None = None, force: bool = False) -> Task:
         """Put a task back into the pool: no owner, pending. `force`: also somebody else's."""
         task_id = check_id(task_id)
         caller = self._caller(task_id, agent or self.agent, token=token, force=force)
