@@ -98,11 +98,14 @@ class Post:
         body = encoded(message)
         if self._claude.carries(recipient):
             return self._send_to_claude(message, body)
-        message_id, box = self._new_id(sender), self._box(recipient)
-        while not box.put(message_id, body, sync=self._sync):
-            recipients.check(recipient, self.known(), team=self.team)
-            self.open_box(recipient)
-        return Receipt(message_id, "stored")
+        box = self._box(recipient)
+        while True:
+            if not box.is_open:
+                recipients.check(recipient, self.known(), team=self.team)
+                self.open_box(recipient)
+            message_id = self._new_id(sender)
+            if box.put(message_id, body, sync=self._sync):  # else it was closed this moment: look again
+                return Receipt(message_id, "stored")
 
     def deliver_assignment(
         self, task_id: str, *, subject: str, description: str, owner: str, assigned_by: str
