@@ -9,7 +9,7 @@ operation, also without a lock; if the task changed meanwhile, everything is dec
 from __future__ import annotations
 
 from taskyard.clock import now_ms
-from taskyard.errors import BadValue
+from taskyard.errors import BadValue, Conflict, Damaged, NotFound
 from taskyard.names import check_id, check_name, check_subject, check_text
 from taskyard.tasklist import completion, rules
 from taskyard.tasklist.extras import requires_of
@@ -139,9 +139,7 @@ class TaskList(Keeping):
         claimed = self._claimed(found)
         return self.start(found.id, agent=caller.agent) if start else claimed
 
-    def start(
-        self, task_id: str, *, agent: str | None = None, force: bool = False, token: str | None = None
-    ) -> Task:
+    def start(self, task_id: str, *, agent: str | None = None, force: bool = False, token: str | None = None) -> Task:
         """Say that work begins. A task without an owner becomes the starter's."""
         return self.update(task_id, status="in_progress", agent=agent, force=force, token=token)
 
@@ -161,9 +159,7 @@ class TaskList(Keeping):
         """Name a new owner, who gets mail; None takes the owner away."""
         return self.update(task_id, owner=owner or "", agent=agent)
 
-    def release(
-        self, task_id: str, *, agent: str | None = None, token: str | None = None, force: bool = False
-    ) -> Task:
+    def release(self, task_id: str, *, agent: str | None = None, token: str | None = None, force: bool = False) -> Task:
         """Put a task back into the pool: no owner, pending. `force`: also somebody else's."""
         task_id = check_id(task_id)
         caller = self._caller(task_id, agent or self.agent, token=token, force=force)
@@ -179,10 +175,15 @@ class TaskList(Keeping):
         mine = [task.id for task in self.store.list() if task.owner == agent and not task.is_done]
         act = self._act(self.agent or agent, "release", note=f"{agent} left")
         caller = rules.Caller(agent)
-        released = tuple(self.store.update(i, lambda facts: rules.release(facts, caller), act) for i in mine)
+        released: list[Task] = []
+        for task_id in mine:
+            try:
+                released.append(self.store.update(task_id, lambda facts: rules.release(facts, caller), act))
+            except (Conflict, NotFound, Damaged):
+                continue  # finished, handed on or removed meanwhile: not the agent's any more
         if released:
             self.outside.changed()
-        return released
+        return tuple(released)
 
     def renew(self, task_id: str, *, agent: str | None = None, token: str | None = None) -> Task:
         """Hold on to a claim for longer.
