@@ -158,10 +158,10 @@ class Surroundings:
         self._yard.tasks.store.signal()
 
 
-def open(  # noqa: A001  (the front door is called what it does)
+def open(
     *,
     tasks_dir: str | os.PathLike[str] | None = None,
-    list: str | None = None,  # noqa: A002
+    list: str | None = None,
     agent: str | None = None,
     store: TaskStore | str | None = None,
     foreign_writers: bool | None = None,
@@ -195,7 +195,7 @@ def open(  # noqa: A001  (the front door is called what it does)
     name = agent if agent is not None else os.environ.get("TASKYARD_AGENT")
     if name is not None:
         check_name("an agent", name)
-    folder = os.path.abspath(os.fspath(tasks_dir)) if tasks_dir is not None else paths.tasks_dir()
+    folder = os.path.abspath(str(os.fspath(tasks_dir))) if tasks_dir is not None else paths.tasks_dir()
 
     def of_list(name: str) -> TaskStore:
         return _store(store, folder, name, settings, foreign_writers)
@@ -243,11 +243,18 @@ def _is_claude(folder: str) -> bool:
     return os.path.realpath(folder) == claude
 
 
+_projects: dict[str, str] = {}
+
+
 def _project() -> str | None:
+    """The project of the current folder; looked for once per folder."""
     try:
-        return paths.project_root(os.getcwd())[0]
+        here = os.getcwd()
     except FileNotFoundError:
         return None  # the current folder was removed
+    if here not in _projects:
+        _projects[here] = paths.project_root(here)[0]
+    return _projects[here]
 
 
 def _to_stderr(text: str) -> None:

@@ -14,6 +14,7 @@ import os
 
 from taskyard.disk.files import storage_error
 from taskyard.errors import StorageError
+from taskyard.shapes import as_object
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -40,6 +41,7 @@ class Journal:
         self._sync = sync
         self._base = -1
         self._fd = -1
+        self._known: int | None = None
 
     def append(self, entry: bytes, lock: RangeLock | None, *, timeout: float) -> int:
         """Add one entry and answer its id. `lock` is None where the caller already excludes everybody.
@@ -52,7 +54,8 @@ class Journal:
         try:
             size = self._seek_end()
             self._write(b"\n" + entry + b"\n", size)
-            return self._base + size
+            self._known = self._base + size
+            return self._known
         finally:
             if lock is not None:
                 lock.drop(APPEND_BYTE)
@@ -61,6 +64,10 @@ class Journal:
         """The id the next entry will have, or a smaller one if others append meanwhile."""
         size = self._seek_end()
         return self._base + size
+
+    def known_end(self) -> int:
+        """Some id that the next entry's will not be below: the log's end as we last saw it."""
+        return self._known if self._known is not None else self.end()
 
     def _seek_end(self) -> int:
         """Have the last segment open; its size."""
@@ -159,4 +166,4 @@ def _parsed(line: bytes) -> dict[str, object] | None:
         entry = json.loads(line)
     except (ValueError, RecursionError):
         return None
-    return entry if isinstance(entry, dict) else None
+    return as_object(entry)

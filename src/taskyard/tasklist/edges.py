@@ -7,6 +7,8 @@ All hold the list and every task they write. `blockedBy` is the truth and is wri
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from taskyard.clock import now_ms
 from taskyard.errors import AlreadyExists, Cycle, TaskNotFound
 from taskyard.tasklist import graph, history
@@ -21,8 +23,6 @@ if TYPE_CHECKING:
     from taskyard.tasklist.hold import Hold
     from taskyard.tasklist.list_files import ListFiles
     from taskyard.tasklist.reader import Seen
-
-from collections.abc import Mapping
 
 
 class _Graph(Mapping[str, Task]):
@@ -132,8 +132,7 @@ def remove(files: ListFiles, task_ids: Sequence[str], act: Act) -> tuple[Task, .
                 task = _without(_without(task, blocked_by=other), blocks=other)
             after[task_id] = task
         highest = max(map(int, doomed), default=0)
-        if highest > files.folder.read_mark():
-            files.folder.write_mark(highest)
+        files.folder.raise_mark(lambda mark: max(mark, highest))
         writes = [Write(task_id, found, None, (None, 0)) for task_id, (_, found) in gone.items()]
         _commit(files, hold, act, seen, after, first=writes)
     return tuple(task for task, _ in gone.values())

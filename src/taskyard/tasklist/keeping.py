@@ -10,7 +10,7 @@ from taskyard.tasklist.rules import merged
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
 #: With nothing unfinished only file events matter; this is how long one sleep for them lasts.
 _LONG = 3600.0
@@ -33,9 +33,7 @@ class Keeping(ListCore):
     def list(self, *, internal: bool = False) -> Listing:
         """Every task by ascending id; trackers only if asked for. `.damaged` names unreadable files."""
         found = self.store.list()
-        if internal or not any(task.is_internal for task in found):
-            return found
-        return Listing((task for task in found if not task.is_internal), found.damaged)
+        return found if internal else found.visible
 
     def log(self, task_id: str | None = None, *, since: int = 0) -> tuple[Change, ...]:
         """What happened, oldest first: to one task, or to the whole list from an entry's id on."""
@@ -137,7 +135,7 @@ class Keeping(ListCore):
         self.outside.changed()
         return task
 
-    def _remove(self, ids: list[str], cause: str, agent: str | None, note: str) -> tuple[Task, ...]:
+    def _remove(self, ids: Sequence[str], cause: str, agent: str | None, note: str) -> tuple[Task, ...]:
         if not ids:
             return ()
         gone = self.store.remove(ids, self._act(agent, cause, note=note))

@@ -80,9 +80,7 @@ class ListFiles:
             self.folder.make()
             self._network = is_network(self.folder.path)
             sync = self.settings.durability == "power"
-            writer = Writer(
-                self.folder, self.tasks.reader, self.leases, timeout=self.settings.lock_timeout, sync=sync
-            )
+            writer = Writer(self.folder, self.tasks.reader, self.leases, timeout=self.settings.lock_timeout, sync=sync)
             settler = Settler(writer, self.tasks.reader, self.leases, self.hold)
             self._opened = (_identity(self.folder.ours), writer, settler)
             for task_id in settler.unsettled():
@@ -165,13 +163,15 @@ class ListFiles:
 
         The caller holds the list.
         """
-        last = max(self.folder.read_mark(), self.writer.ledger.highest(), self.tasks.highest_consolidated())
-        if os.path.lexists(self.folder.task(str(last + 1))):
+        return str(self.folder.raise_mark(self._id_after))
+
+    def _id_after(self, mark: int) -> int:
+        last = max(mark, self.writer.ledger.highest(), self.tasks.highest_consolidated())
+        if last < LARGEST_ID and os.path.lexists(self.folder.task(str(last + 1))):
             last = max(last, *self.folder.ids_on_disk())
         if last >= LARGEST_ID:
-            raise Damaged(self.folder.mark, f"ids end at {LARGEST_ID}")
-        self.folder.write_mark(last + 1)
-        return str(last + 1)
+            raise Damaged(self.folder.mark, f"it says {last}, but ids end at {LARGEST_ID}")
+        return last + 1
 
 
 def _identity(path: str) -> int:

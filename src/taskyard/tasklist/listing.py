@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import sys
 from _thread import allocate_lock
 
+from taskyard.disk.follow import follow, signal
 from taskyard.errors import Damaged
 from taskyard.names import is_id
 from taskyard.tasklist.consolidated import Consolidated, named_owner
 from taskyard.tasklist.graph import by_id, mirrored
 from taskyard.tasklist.leases import LeaseFiles
 from taskyard.tasklist.ledger import Row
-from taskyard.tasklist.model import DamagedFile, Listing, Task
+from taskyard.tasklist.model import DamagedFile, Lease, Listing, Task
 from taskyard.tasklist.reader import TaskReader
 
 TYPE_CHECKING = False
@@ -32,7 +32,8 @@ class ListReader:
         self.leases = LeaseFiles(folder, alive=alive)
         self.consolidated = Consolidated(folder.consolidated)
         self._items: dict[str, Task | DamagedFile] = {}
-        self._last: tuple[list[Task], list[DamagedFile]] | None = None
+        self._plain: tuple[list[Task], list[DamagedFile]] | None = None
+        self._whole: Listing | None = None
         self._feed: Followed | None = None
         self._wake: Followed | None = None
         self._looks = 0
@@ -81,16 +82,31 @@ class ListReader:
     def _listing(self, writer: Callable[[], Writer | None]) -> tuple[Listing, list[str]]:
         same = self._refresh()
         changed = self._changed(writer)
-        if same and self._last is not None:
-            tasks, damaged = self._last
-        else:
-            found: dict[str, Task | DamagedFile] = {**self._older(), **self._items}
-            tasks = mirrored(by_id(item for item in found.values() if isinstance(item, Task)))
-            damaged = [item for item in found.values() if isinstance(item, DamagedFile)]
-            if self.consolidated.damage is not None:
-                damaged.append(self.consolidated.damage)
-            self._last = tasks, damaged
-        return Listing(self._with_leases(tasks), damaged), changed
+        leases, same_leases = self.leases.everyone()
+        if not same or self._plain is None:
+            self._plain = self._assembled()
+        if not (same and same_leases) or self._whole is None:
+            tasks, damaged = self._plain
+            self._whole = Listing(_with_leases(tasks, leases), damaged)
+        return self._whole, changed
+
+    def any_open(self) -> bool:
+        """Whether a task that is no tracker, or a file that cannot be read, is left to be done."""
+        with self._one_at_a_time:
+            self._whole = self._whole if self._refresh() else None
+            self._plain = self._plain if self._whole is not None else None
+            found = {**self._older(), **self._items} if self._older() else self._items
+            return any(
+                isinstance(item, DamagedFile) or not (item.is_done or item.is_internal) for item in found.values()
+            )
+
+    def _assembled(self) -> tuple[list[Task], list[DamagedFile]]:
+        found: dict[str, Task | DamagedFile] = {**self._older(), **self._items}
+        tasks = mirrored(by_id(item for item in found.values() if isinstance(item, Task)))
+        damaged = [item for item in found.values() if isinstance(item, DamagedFile)]
+        if self.consolidated.damage is not None:
+            damaged.append(self.consolidated.damage)
+        return tasks, damaged
 
     def _refresh(self) -> bool:
         """Bring `_items` up to date; whether nothing had changed.
@@ -99,7 +115,7 @@ class ListReader:
         and from then on only what the kernel reports is read again.
         """
         if self._feed is None and self._looks:
-            self._feed = _follow(self._folder.path)
+            self._feed = follow(self._folder.path)
         self._looks += 1
         names = self._feed.changed() if self._feed is not None else None
         if names is None:
@@ -117,16 +133,14 @@ class ListReader:
     def wait(self, timeout: float, *, debounce: float) -> bool:
         """Sleep until a file event or a signal of this process says that something may have changed."""
         if self._wake is None:
-            self._wake = _follow(self._folder.path)
+            self._wake = follow(self._folder.path)
         woken = self._wake.wait(timeout, debounce=debounce)
         self._wake.changed()
         return woken
 
     def signal(self) -> None:
-        """Wake whoever waits for this list in this process; nobody waits where nobody watches yet."""
-        watch = sys.modules.get("taskyard.disk.watch")
-        if watch is not None:
-            watch.watcher().signal(self._folder.path)
+        """Wake whoever waits for this list in this process."""
+        signal(self._folder.path)
 
     def close(self) -> None:
         """Follow the folder no longer."""
@@ -134,16 +148,8 @@ class ListReader:
             if feed is not None:
                 feed.close()
         self._feed = self._wake = None
+        self.leases.close()
         self._looks = 0
-
-    def _with_leases(self, tasks: list[Task]) -> list[Task]:
-        held = set(self.leases.ids())
-        if not held:
-            return tasks
-        return [
-            task._replace(lease=self.leases.current(task)) if task.id in held and task.owner is not None else task
-            for task in tasks
-        ]
 
     def _changed(self, writer: Callable[[], Writer | None]) -> list[str]:
         """Files that another program made, changed or removed since any Taskyard process last looked."""
@@ -173,7 +179,13 @@ class ListReader:
         return max(map(int, self.consolidated.tasks()), default=0)
 
 
-def _follow(path: str) -> Followed:
-    from taskyard.disk.watch import watcher  # only those who look twice pay for it
-
-    return watcher().follow(path)
+def _with_leases(tasks: list[Task], leases: Mapping[str, Lease]) -> list[Task]:
+    """Tasks that are held, with the lease they are held under."""
+    if not leases:
+        return tasks
+    return [
+        task._replace(lease=lease)
+        if (lease := leases.get(task.id)) is not None and lease.owner == task.owner and not task.is_done
+        else task
+        for task in tasks
+    ]

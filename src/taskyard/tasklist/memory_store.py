@@ -73,6 +73,11 @@ class MemoryStore:
         with self._lock:
             return Listing(task._replace(lease=self._lease(task.id)) for task in graph.by_id(self._tasks.values()))
 
+    def is_finished(self) -> bool:
+        """Whether nothing that people see is open."""
+        with self._lock:
+            return all(task.is_done or task.is_internal for task in self._tasks.values())
+
     def update(
         self, task_id: str, rule: Rule, act: Act, *, with_blockers: bool = False, whole_list: bool = False
     ) -> Task:

@@ -123,12 +123,22 @@ class Listing(tuple[Task, ...]):
     """The tasks of a list by ascending id; `damaged` names the files that could not be read."""
 
     damaged: tuple[DamagedFile, ...]
+    _visible: Listing | None
 
     def __new__(cls, tasks: Iterable[Task] = (), damaged: Iterable[DamagedFile] = ()) -> Listing:
         """Tasks in the order given."""
         listing = super().__new__(cls, tasks)
         listing.damaged = tuple(damaged)
+        listing._visible = None
         return listing
+
+    @property
+    def visible(self) -> Listing:
+        """Without trackers; worked out once, since a list that did not change is answered again and again."""
+        if self._visible is None:
+            hidden = any(task.is_internal for task in self)
+            self._visible = Listing((t for t in self if not t.is_internal), self.damaged) if hidden else self
+        return self._visible
 
 
 class Facts(NamedTuple):

@@ -16,7 +16,7 @@ from taskyard.tasklist.extras import requires_of
 from taskyard.tasklist.keeping import Keeping
 from taskyard.tasklist.list_core import checked_ids
 from taskyard.tasklist.model import Draft, Task, TaskStatus
-from taskyard.tasklist.overlap import check_paths
+from taskyard.tasklist.overlap import refuse_overlap, warnings
 from taskyard.tasklist.picking import in_order
 
 TYPE_CHECKING = False
@@ -101,13 +101,14 @@ class TaskList(Keeping):
         """
         task_id = check_id(task_id)
         caller = self._caller(task_id, self._somebody(agent), force=force, seconds=lease, token=token)
-        notes = check_paths(self.store, task_id, caller.agent, self.settings.paths_policy)
+        if self.settings.paths_policy == "refuse":
+            refuse_overlap(self.store, task_id, caller.agent)
         rule = rules.claim_if_idle if check_busy else rules.claim
         act = self._act(caller.agent, "claim", force=force)
         task = self.store.update(
             task_id, lambda facts: rule(facts, caller), act, with_blockers=True, whole_list=check_busy
         )
-        return self._claimed(task, notes)
+        return self._claimed(task, warnings(self.store, task, self.settings.paths_policy))
 
     def claim_next(
         self,

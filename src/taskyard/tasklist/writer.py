@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from taskyard.tasklist.leases import LeaseFiles
     from taskyard.tasklist.list_folder import ListFolder
 
+_to_json = json.JSONEncoder().encode
 _DRAFT = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
@@ -82,11 +83,11 @@ class Writer:
         rows = {write.id: self.ledger.row(write.id) for write in writes}
         drafts = {write.id: self._draft(write) for write in writes if write.after is not None}
         hold.check()
-        end = self.journal.end()
+        start = self.journal.known_end()
         for write in writes:
-            self.ledger.put(write.id, rows[write.id]._replace(intent=end))
+            self.ledger.put(write.id, rows[write.id]._replace(intent=start))
         try:
-            entry = self.log(hold, act, {write.id: _data(drafts.get(write.id)) for write in writes})
+            entry = self._append(hold, act, {write.id: _data(drafts.get(write.id)) for write in writes}, rows)
         except BaseException:
             for write in writes:
                 self.ledger.put(write.id, rows[write.id])
@@ -101,16 +102,22 @@ class Writer:
 
     def log(self, hold: Hold, act: Act, tasks: Mapping[str, bytes | None], **more: object) -> int:
         """Add an entry to the list's log; its id."""
+        rows = {task_id: self.ledger.row(task_id) for task_id in tasks}
+        return self._append(hold, act, tasks, rows, **more)
+
+    def _append(
+        self, hold: Hold, act: Act, tasks: Mapping[str, bytes | None], rows: Mapping[str, Row], **more: object
+    ) -> int:
         facts: dict[str, object] = {"at": now_ms(), "by": act.by, "cause": act.cause, "via": act.via}
         if act.note:
             facts["note"] = act.note
-        facts["prev"] = {task_id: self.ledger.row(task_id).entry for task_id in tasks}
+        facts["prev"] = {task_id: row.entry for task_id, row in rows.items()}
         # Every newline in a task's bytes is layout: those inside strings are escaped.
         states = b", ".join(
             b'"%s": %s' % (task_id.encode(), b"null" if data is None else data.replace(b"\n", b" "))
             for task_id, data in tasks.items()
         )
-        text = json.dumps({**facts, **more}).encode()
+        text = _to_json({**facts, **more} if more else facts).encode()
         return self.journal.append(b'%s, "tasks": {%s}}' % (text[:-1], states), hold.kernel, timeout=self._timeout)
 
     def _draft(self, write: Write) -> Draft:

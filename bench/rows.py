@@ -1,0 +1,134 @@
+"""
+Every row of `make bench` that concerns the list, mail and the command line, with its goal.
+
+Judged rows run in memory with `foreign_writers=True`: we then take the same lock folders as the
+reference. Beside each, not judged: the same on a disk (`.disk`), and with our own kernel locks
+alone (`.alone`), as in a folder that no other program writes.
+"""
+
+from __future__ import annotations
+
+from bench import command_line, mail, task_list
+from bench.rounds import Goal, Row
+from bench.task_list import Ground
+
+
+def all_rows(memory: str, disk: str, *, quick: bool = False) -> list[Row]:
+    """All rows; `memory` and `disk` are scratch folders, `quick` makes everything small."""
+    judged = Ground(memory, quick=quick)
+    rows = [*_list_rows(judged), _mail_row(judged)]
+    beside = [
+        *_beside(Ground(memory, quick=quick, foreign_writers=False), ".alone"),
+        *_beside(Ground(disk, quick=quick), ".disk"),
+    ]
+    by_name: dict[str, list[Row]] = {}
+    for row in beside:
+        by_name.setdefault(row.name.rsplit(".", 1)[0], []).append(row)
+    in_order = [each for row in rows for each in (row, *by_name.get(row.name, []))]
+    return [*in_order, _command_row(judged)]
+
+
+def chosen(rows: list[Row], wanted: list[str]) -> list[Row]:
+    """The rows named; a name that is none stands for all below it, as `create` for `create.…`.
+
+    Raises:
+        KeyError: a name fits no row.
+    """
+    if not wanted:
+        return rows
+    picked: set[str] = set()
+    for name in wanted:
+        named = [row.name for row in rows if row.name == name]
+        found = named or [row.name for row in rows if row.name.startswith(f"{name}.")]
+        if not found:
+            raise KeyError(name)
+        picked.update(found)
+    return [row for row in rows if row.name in picked]
+
+
+def _list_rows(ground: Ground) -> list[Row]:
+    return [
+        Row(
+            "create.seq",
+            "creates/s",
+            lambda: task_list.creates_ours(ground, processes=1),
+            lambda: task_list.creates_reference(ground, processes=1),
+            Goal("≥", 10),
+            is_rate=True,
+        ),
+        Row(
+            "create.10proc",
+            "creates/s",
+            lambda: task_list.creates_ours(ground, processes=10),
+            lambda: task_list.creates_reference(ground, processes=10),
+            Goal("≥", 8),
+            is_rate=True,
+            seconds=60,
+        ),
+        _flat_row(ground),
+        Row(
+            "claim.10proc",
+            "ms",
+            lambda: task_list.claims_ours(ground),
+            lambda: task_list.claims_reference(ground),
+            Goal("≥", 20),
+            seconds=60,
+        ),
+        Row(
+            "list.10k.warm",
+            "ms",
+            lambda: task_list.list_ours(ground),
+            lambda: task_list.list_reference(ground),
+            Goal("≥", 12),
+            seconds=40,
+        ),
+        Row(
+            "list.10k.cold",
+            "ms",
+            lambda: task_list.cold_ours(ground),
+            lambda: task_list.cold_reference(ground),
+            Goal("≥", 2),
+            seconds=40,
+        ),
+    ]
+
+
+def _flat_row(ground: Ground) -> Row:
+    flat = task_list.Flat(ground)
+    return Row(
+        "create.flat", "µs", flat.at_ten_thousand, flat.at_ten, Goal("≤", 1.2), as_time_ratio=True, seconds=20, most=15
+    )
+
+
+def _mail_row(ground: Ground) -> Row:
+    return Row(
+        "mail.10x500",
+        "messages/s",
+        lambda: mail.sends_ours(ground),
+        lambda: mail.sends_reference(ground),
+        Goal("≥", 10),
+        is_rate=True,
+        seconds=60,
+        fewest=2,
+    )
+
+
+def _command_row(ground: Ground) -> Row:
+    command = command_line.CommandLine(ground)
+    return Row(
+        "cli.start",
+        "ms",
+        command.list_tasks,
+        command.bare_interpreter,
+        Goal("≤", 4),
+        as_time_ratio=True,
+        seconds=20,
+        fewest=20,
+        most=100,
+    )
+
+
+def _beside(ground: Ground, suffix: str) -> list[Row]:
+    """The list's rows on another ground: for information, so in few rounds and without a goal."""
+    rows = _list_rows(ground)
+    return [row._replace(name=row.name + suffix, goal=None, fewest=2, most=3, seconds=10) for row in rows]
