@@ -64,6 +64,7 @@ class ImportPlan(NamedTuple):
         if ours:
             metadata["taskyard"] = ours
         return item.draft._replace(
+            description=item.draft.description or item.draft.subject,
             metadata=metadata,
             blocked_by=tuple(ids[key] for key in item.blocked_by if key in ids),
             blocks=tuple(ids[key] for key in self.blocks.get(item.key, ()) if key in ids),
