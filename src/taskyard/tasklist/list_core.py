@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from taskyard.clock import iso, now_ms
 from taskyard.config import Settings
 from taskyard.errors import UsageError
 from taskyard.names import check_id, check_name
@@ -104,6 +105,7 @@ class ListCore:
             "subject": task.subject,
             "description": task.description,
             "assignedBy": by or "",
+            "timestamp": iso(now_ms()),
         }
         self.outside.tell(task.owner, sender=by, kind="task_assignment", text="", data=data)
 

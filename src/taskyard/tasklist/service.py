@@ -9,7 +9,7 @@ operation, also without a lock; if the task changed meanwhile, everything is dec
 from __future__ import annotations
 
 from taskyard.clock import now_ms
-from taskyard.errors import BadValue
+from taskyard.errors import BadValue, Conflict, Damaged, NotFound
 from taskyard.names import check_id, check_name, check_subject, check_text
 from taskyard.tasklist import completion, rules
 from taskyard.tasklist.extras import requires_of
@@ -176,10 +176,15 @@ class TaskList(Keeping):
         mine = [task.id for task in self.store.list() if task.owner == agent and not task.is_done]
         act = self._act(self.agent or agent, "release", note=f"{agent} left")
         caller = rules.Caller(agent)
-        released = tuple(self.store.update(i, lambda facts: rules.release(facts, caller), act) for i in mine)
+        released: list[Task] = []
+        for task_id in mine:
+            try:
+                released.append(self.store.update(task_id, lambda facts: rules.release(facts, caller), act))
+            except (Conflict, NotFound, Damaged):
+                continue  # finished, handed on or removed meanwhile: not the agent's any more
         if released:
             self.outside.changed()
-        return released
+        return tuple(released)
 
     def renew(
         self, task_id: str, *, agent: str | None = None, token: str | None = None, lease: float | None = None
