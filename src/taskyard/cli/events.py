@@ -8,8 +8,10 @@ name is told from its beginning, so one that is made later is never missed.
 
 from __future__ import annotations
 
+import os
 import sys
 
+from taskyard import config
 from taskyard.cli.command import Command
 from taskyard.cli.lists import names, tasks_dir
 from taskyard.cli.output import SCHEMA_VERSION, print_line
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
     from taskyard.app import Yard
     from taskyard.cli.command import Args
     from taskyard.cli.parser import Parser
+    from taskyard.disk.watch import Followed
     from taskyard.tasklist.model import Change
 
 
@@ -88,6 +91,8 @@ class AllLists:
         self._folder = tasks_dir(args)
         self._seen = _places(args.since) if args.since is not None else {}
         self._yards: dict[str, Yard] = {}
+        self._settings = config.load()
+        self._followed: dict[str, Followed] = {}  #: by list; "" is the folder of lists itself
         if args.now:
             for name in names(self._folder):
                 tasks = self._yard(name).tasks
@@ -118,20 +123,15 @@ class AllLists:
         """Sleep until something may have happened in any list, or a list is made."""
         from taskyard.disk.watch import watcher
 
-        if not hasattr(self, "_root"):
-            self._root = watcher().follow(self._folder)
-            self._followed = {"": self._root}
-            fresh = True
-        else:
-            fresh = False
-        for name in names(self._folder):
-            if name not in self._followed:
-                self._followed[name] = watcher().follow(f"{self._folder}/{name}", wake=self._root)
-                fresh = True
-        if fresh:
+        root = self._followed.get("")
+        fresh = [name for name in ["", *names(self._folder)] if name not in self._followed]
+        for name in fresh:
+            followed = watcher().follow(os.path.join(self._folder, name), wake=root)
+            root = self._followed[""] if name else followed
+            self._followed[name] = followed
+        if fresh or root is None:
             return  # nobody listened there until now: look again before sleeping
-        settings = next(iter(self._yards.values())).settings if self._yards else None
-        self._root.wait(settings.poll_interval if settings else 5.0, debounce=0.01)
+        root.wait(self._settings.poll_interval, debounce=self._settings.debounce)
         for followed in self._followed.values():
             followed.changed()
 
@@ -139,6 +139,8 @@ class AllLists:
         """Let go of every list."""
         for yard in self._yards.values():
             yard.close()
+        for followed in self._followed.values():
+            followed.close()
 
 
 def _print(name: str, change: Change, cursor: str) -> None:

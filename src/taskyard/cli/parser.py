@@ -32,8 +32,7 @@ EXITS = (
     "130  interrupted",
 )
 
-#: The options of every command: flags, and those with a value.
-FLAGS = ("--json", "-q", "--quiet", "-v", "--verbose", "--no-color", "-h", "--help")
+#: Those of every command's options that take a value.
 VALUED = ("--list", "--tasks-dir", "--by")
 
 
@@ -71,6 +70,15 @@ class Parser(argparse.ArgumentParser):
         """Add an option for words: `a,b`, or repeated."""
         self.add(*names, action="extend", type=word_list, metavar=metavar, default=default, help=help, dest=dest)
 
+    @property
+    def options(self) -> dict[str, argparse.Action]:
+        """Every option by each of its names, those of every command included."""
+        return {name: action for action in (*self.known, *self._common) for name in action.option_strings}
+
+    def takes_ids(self, action: argparse.Action) -> bool:
+        """Whether several ids may follow an option."""
+        return not self._id_options.isdisjoint(action.option_strings)
+
     def parse(self, words: Sequence[str]) -> argparse.Namespace:
         """The arguments in `words`.
 
@@ -102,15 +110,16 @@ class Parser(argparse.ArgumentParser):
         return joined
 
     def _add_common(self) -> None:
-        group = self.add_argument_group("options of every command")
-        add = group.add_argument
-        add("--list", metavar="NAME", help="The list, if not the project's own.")
-        add("--by", metavar="AGENT", help="Who acts; TASKYARD_AGENT if not given.")
-        add("--tasks-dir", metavar="DIR", help="The folder of lists; Claude Code's if not given.")
-        add("--json", dest="as_json", action="store_true", help="Answer in JSON, errors too.")
-        add("-q", "--quiet", action="store_true", help="Bare ids instead of sentences.")
-        add("-v", "--verbose", action="store_true", help="Say which list is used, and why.")
-        add("--no-color", action="store_true", help="Without colours, as NO_COLOR=1.")
+        add = self.add_argument_group("options of every command").add_argument
+        self._common = (
+            add("--list", metavar="NAME", help="The list, if not the project's own."),
+            add("--by", metavar="AGENT", help="Who acts; TASKYARD_AGENT if not given."),
+            add("--tasks-dir", metavar="DIR", help="The folder of lists; Claude Code's if not given."),
+            add("--json", dest="as_json", action="store_true", help="Answer in JSON, errors too."),
+            add("-q", "--quiet", action="store_true", help="Bare ids instead of sentences."),
+            add("-v", "--verbose", action="store_true", help="Say which list is used, and why."),
+            add("--no-color", action="store_true", help="Without colours, as NO_COLOR=1."),
+        )
 
 
 def _formatter(prog: str) -> argparse.HelpFormatter:

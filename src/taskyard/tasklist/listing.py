@@ -134,6 +134,7 @@ class ListReader:
         """Sleep until a file event or a signal of this process says that something may have changed."""
         if self._wake is None:
             self._wake = follow(self._folder.path)
+            return True  # nobody listened until now: what happened since the caller's last look is not known
         woken = self._wake.wait(timeout, debounce=debounce)
         self._wake.changed()
         return woken
