@@ -135,9 +135,7 @@ def _positional(parser: Parser, rest: Sequence[str]) -> argparse.Action | None:
     return positionals[-1] if positionals and positionals[-1].nargs in ("*", "+") else None
 
 
-def _values(
-    action: argparse.Action, typed: str, words: Sequence[str], *, verb: str = ""
-) -> Iterator[Candidate]:
+def _values(action: argparse.Action, typed: str, words: Sequence[str], *, verb: str = "") -> Iterator[Candidate]:
     if action.choices is not None:
         yield from _starting(typed, ((str(choice), "") for choice in action.choices))
         return
@@ -180,7 +178,9 @@ def _place(words: Sequence[str]) -> tuple[str, str | None]:
     """The folder of lists and the list that the words before the cursor name."""
     from taskyard import paths
 
-    given = dict(zip(words, words[1:]))
+    given: dict[str, str] = {}
+    for before, after in zip(words, (*words[1:], "")):
+        given[before] = after
     for word in words:
         name, sign, value = word.partition("=")
         if sign:
@@ -203,7 +203,7 @@ def _listing(words: Sequence[str]) -> Listing:
 
     folder, chosen = _place(words)
     reader = ListReader(ListFolder(folder, paths.list_name(chosen)), alive=lambda _lock, _host: None)
-    return reader.listing(lambda: None)[0]
+    return reader.listing(lambda _ids: None)[0]
 
 
 def _starting(typed: str, found: Iterable[Candidate]) -> list[Candidate]:

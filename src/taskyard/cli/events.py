@@ -176,5 +176,9 @@ EVENTS = Command(
     _arguments,
     "Print what happened on a list, one JSON object a line, oldest first. Each line's `cursor` resumes\n"
     "right behind it.",
-    examples=("taskyard events -f", "taskyard events --all --since \"$(cat cursor)\"", "taskyard events | jq -c '[.id, .by, .cause]'"),
+    examples=(
+        "taskyard events -f",
+        'taskyard events --all --since "$(cat cursor)"',
+        "taskyard events | jq -c '[.id, .by, .cause]'",
+    ),
 )

@@ -32,9 +32,6 @@ EXITS = (
     "130  interrupted",
 )
 
-#: Those of every command's options that take a value.
-VALUED = ("--list", "--tasks-dir", "--by")
-
 
 class Parser(argparse.ArgumentParser):
     """The arguments of one command."""

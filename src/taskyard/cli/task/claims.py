@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from taskyard.cli.command import Args
     from taskyard.cli.parser import Parser
 
-_TOKEN = "Of the claim you hold: refused if it is no longer the current one."
+_CLAIM_HELD = "Of the claim you hold: refused if it is no longer the current one."
 
 
 def _claim_arguments(parser: Parser) -> None:
@@ -46,7 +46,7 @@ def _release_arguments(parser: Parser) -> None:
     parser.add("id", type=task_id, nargs="?", metavar="ID", help="The task.")
     parser.add("--all-of", metavar="AGENT", help="Instead: everything unfinished of an agent that left.")
     parser.add("--force", action="store_true", help="Also if it is somebody else's.")
-    parser.add("--token", metavar="TOKEN", help=_TOKEN)
+    parser.add("--token", metavar="TOKEN", help=_CLAIM_HELD)
 
 
 def _release(args: Args) -> int:
@@ -62,7 +62,7 @@ def _release(args: Args) -> int:
 def _renew_arguments(parser: Parser) -> None:
     parser.add("id", type=task_id, metavar="ID", help="The task.")
     parser.add("--lease", type=seconds, metavar="TIME", help="For how long from now; the setting if not given.")
-    parser.add("--token", metavar="TOKEN", help=_TOKEN)
+    parser.add("--token", metavar="TOKEN", help=_CLAIM_HELD)
 
 
 def _renew(args: Args) -> int:

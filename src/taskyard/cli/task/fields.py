@@ -24,10 +24,8 @@ def add_fields(parser: Parser) -> None:
     parser.add_words("--label", metavar="WORD", dest="labels", help="Labels: a,b or repeated.")
     parser.add("--due", metavar="WHEN", help="A date or time in ISO 8601.")
     parser.add("--parent", type=task_id, metavar="ID", help="The task this one is a part of.")
-    parser.add(
-        "--external", type=external, metavar="SYSTEM:ID[:URL]", help="The same task in another system."
-    )
-    parser.add_words("--require", metavar="CAP", dest="requires", help="Capabilities its worker needs: a,b or repeated.")
+    parser.add("--external", type=external, metavar="SYSTEM:ID[:URL]", help="The same task in another system.")
+    parser.add_words("--require", metavar="CAP", dest="requires", help="What its worker must be able to do: a,b.")
     parser.add("--path", action="append", metavar="GLOB", dest="paths", help="What it works on; may be repeated.")
     parser.add("--accept", metavar="CMD", help="The command that must succeed before it counts as done.")
     parser.add("--accept-cwd", metavar="DIR", help="Where that command runs; else the project's folder.")

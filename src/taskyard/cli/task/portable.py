@@ -63,14 +63,14 @@ def _export_arguments(parser: Parser) -> None:
 def _export(args: Args) -> int:
     with open_yard(args) as yard:
         text = yard.tasks.export(args.format)
-    return answer(args, lambda: {"format": args.format, "text": text}, lambda: [text.rstrip("\n")], ids=[text.rstrip("\n")])
+    lines = [text.rstrip("\n")]
+    return answer(args, lambda: {"format": args.format, "text": text}, lambda: lines, ids=lines)
 
 
 IMPORT = Command(
     _import,
     _import_arguments,
-    "Add the tasks of a file that are not on the list yet, dependencies included. Importing twice adds\n"
-    "nothing.",
+    "Add the tasks of a file that are not on the list yet, dependencies included. Importing twice adds\nnothing.",
     examples=("taskyard task import plan.md", "taskyard task export --list old | taskyard task import - --list new"),
     exits=("2  the file cannot be read as that; says where", "5  its tasks wait for each other"),
 )
