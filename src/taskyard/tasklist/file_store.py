@@ -112,9 +112,12 @@ class FileStore:
 
         with self._files.hold(whole=True) as hold:
             new_id = task_id or self._files.next_id()
-            hold.add(new_id)
             task = new_task(new_id, draft)
-            self._files.writer.commit(hold, act, [Write(new_id, None, task)])
+            try:
+                self._files.writer.commit(hold, act, [Write(new_id, None, task, is_new=task_id is None)])
+            except StorageError:
+                self._files.take_back(new_id)
+                raise
         return task
 
     def update(
@@ -145,7 +148,7 @@ class FileStore:
         self, task_id: str, rule: Rule, act: Act, reading: Sequence[str], with_blockers: bool, whole: bool
     ) -> Task:
         with self._files.hold([task_id], reading=reading, whole=whole) as hold:
-            task, seen = self._files.seen(hold, task_id)
+            task, seen = self._files.seen(task_id)
             complete = not with_blockers or {*reading, task_id}.issuperset(task.blocked_by)
             if complete:
                 lease, losses = self._leases.read(task_id)

@@ -130,16 +130,17 @@ def _parsed(data: bytes) -> tuple[Lease | None, int]:
     except (ValueError, RecursionError):
         return None, 0
     texts = {name: raw.get(name, "") for name in ("owner", "instance", "token", "kind", "host", "lock")}
-    numbers = {name: raw.get(name) for name in ("since", "expires", "losses")}
+    numbers = {name: raw.get(name) for name in ("since", "expires", "span", "losses")}
     losses = numbers["losses"] if isinstance(numbers["losses"], int) else 0
     if not texts["token"] or not all(isinstance(text, str) for text in texts.values()):
         return None, losses
-    since, expires = numbers["since"], numbers["expires"]
+    since, expires, span = numbers["since"], numbers["expires"], numbers["span"]
     return (
         Lease(
             **cast("dict[str, str]", texts),
             since=since if isinstance(since, int) else 0,
             expires=expires if isinstance(expires, int) else None,
+            span=span if isinstance(span, int) else 0,
         ),
         losses,
     )

@@ -49,7 +49,7 @@ class ListCore:
         self.agent = agent
         self._via = via
         self._is_main = is_main
-        self._tokens: dict[str, str] = {}
+        self._tokens: dict[str, tuple[str, str]] = {}  # by task: who claimed, under which token
 
     @property
     def name(self) -> str:
@@ -73,15 +73,24 @@ class ListCore:
         token: str | None = None,
         force: bool = False,
         seconds: float | None = None,
+        claims: bool = False,
     ) -> rules.Caller:
-        if token is None and task_id is not None and agent in (None, self.agent):
-            token = self._tokens.get(task_id)
-        lease = self.outside.lease(check_name("an agent", agent), seconds=seconds) if agent else None
-        return rules.Caller(agent, token, lease, force)
+        """Who asks: with the token of the claim they believe to hold, and a lease to claim under."""
+        if agent is not None:
+            check_name("an agent", agent)
+        if token is None and task_id in self._tokens:
+            holder, remembered = self._tokens[task_id]
+            token = remembered if agent in (None, holder) else None
+        lease = self.outside.lease(agent, seconds=seconds) if agent and claims else None
+        return rules.Caller(agent, token, lease, now_ms(), force)
+
+    def _remember(self, task: Task) -> None:
+        """Keep the token of a claim: later writes of its holder are fenced by it."""
+        if task.lease is not None:
+            self._tokens[task.id] = (task.lease.owner, task.lease.token)
 
     def _claimed(self, task: Task, notes: tuple[str, ...] = ()) -> Task:
-        if task.lease is not None:
-            self._tokens[task.id] = task.lease.token
+        self._remember(task)
         self.outside.changed()
         return task._replace(notes=notes) if notes else task
 
@@ -92,7 +101,7 @@ class ListCore:
         from taskyard.tasklist.task_file import check_metadata
 
         found = check_metadata(dict(metadata)) if metadata else {}
-        if given := check_extras(**extras):
+        if extras and (given := check_extras(**extras)):
             ours = found.get("taskyard")
             found["taskyard"] = {**known, **(ours if isinstance(ours, dict) else {}), **given}
         return found
@@ -118,5 +127,7 @@ def _nobody() -> Outside:
 
 def checked_ids(ids: str | Iterable[str]) -> tuple[str, ...]:
     """One id or several, each checked, none twice."""
+    if not ids:
+        return ()
     given = [ids] if isinstance(ids, str) else ids
     return tuple(dict.fromkeys(check_id(task_id) for task_id in given))

@@ -162,7 +162,7 @@ class ListReader:
         rows = known(None if gone is None else {*fresh, *gone})
         if rows is None:
             return []
-        changed = [task_id for task_id, found in fresh.items() if not rows.get(task_id, Row()).looks_like(found)]
+        changed = [task_id for task_id, found in fresh.items() if not rows.get(task_id, Row()).holds(*found)]
         if gone is None:  # the first look of this process: what vanished before it, only the ledger tells
             # A row with an intent is a dead writer's, or one still at work: whoever looks closer finds out.
             missing = {task_id for task_id, row in rows.items() if row.is_present and task_id not in self._items}
