@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 
 from taskyard import config, paths
-from taskyard.errors import BadValue
+from taskyard.errors import BadValue, TaskyardError
 from taskyard.tasklist.list_folder import ListFolder
 from taskyard.tasklist.service import TaskList
 
@@ -35,6 +35,7 @@ class Yard:
         self,
         store: TaskStore,
         *,
+        beside: Callable[[str], TaskStore],
         settings: config.Settings,
         home: str,
         identity: Identity,
@@ -46,6 +47,8 @@ class Yard:
         self.home = home
         self._identity = identity
         self._store = store
+        self._beside = beside
+        self._via = via
         self._post: Post | None = None
         outside = Surroundings(self, identity, report)
         self.tasks = TaskList(store, settings=settings, outside=outside, agent=identity.agent, via=via, is_main=is_main)
@@ -66,10 +69,24 @@ class Yard:
 
     @property
     def teams(self) -> Teams:
-        """The teams on this machine."""
+        """The teams on this machine. Whoever leaves one, or whose team is removed, gives back its unfinished tasks."""
         from taskyard.tasklist.teams import Teams
 
-        return Teams(self.home, settings=self.settings)
+        return Teams(self.home, settings=self.settings, give_back=self._give_back)
+
+    def _give_back(self, team: str, member: str) -> tuple[str, ...]:
+        """Put what a member that left had unfinished on the team's list back into the pool; the ids."""
+        name = paths.list_name(team)
+        if name == self.tasks.name:
+            return tuple(task.id for task in self.tasks.release_all(member))
+        store = self._beside(name)
+        if store is self._store:
+            return ()  # a store of the caller's own: it is this list and no other
+        try:
+            tasks = TaskList(store, settings=self.settings, agent=self.agent, via=self._via)
+            return tuple(task.id for task in tasks.release_all(member))
+        finally:
+            store.close()
 
     def close(self) -> None:
         """Let go of open files. Claims last as long as the process; `tasks.release` ends them sooner."""
@@ -135,10 +152,14 @@ class Surroundings:
         return Evidence(found.command, found.exit_code, found.output, found.seconds, found.at)
 
     def tell(self, recipient: str, *, sender: str | None, kind: str, text: str, data: Mapping[str, object]) -> None:
-        """Send mail about the list; a newly named owner gets a box."""
-        mail = self._yard.mail
-        mail.open_box(recipient)
-        mail.send(sender or "taskyard", recipient, text, type=kind, data=data)
+        """Send mail about the list; a newly named owner gets a box.
+
+        What it tells of has happened: mail that cannot be sent is reported, and undoes nothing.
+        """
+        try:
+            self._yard.mail.inform(sender or "taskyard", recipient, text, type=kind, data=data)
+        except TaskyardError as error:
+            self._report(f"No mail to {recipient!r} about task #{data.get('taskId')}: {error}")
 
     def changed(self) -> None:
         """Wake whoever watches this list in this process."""
@@ -183,10 +204,13 @@ def open(
     if name is not None:
         check_name("an agent", name)
     folder = os.path.abspath(str(os.fspath(tasks_dir))) if tasks_dir is not None else paths.tasks_dir()
-    listing = paths.list_name(list)
-    chosen = _store(store, folder, listing, settings, foreign_writers)
+
+    def of_list(name: str) -> TaskStore:
+        return _store(store, folder, name, settings, foreign_writers)
+
     return Yard(
-        chosen,
+        of_list(paths.list_name(list)),
+        beside=of_list,
         settings=settings,
         home=home,
         identity=Identity(home, name, is_person=is_person),

@@ -40,9 +40,7 @@ def test_the_nearest_mount_decides(tmp_path: Path, folder: str, wanted: bool) ->
 
 @pytest.mark.req("L-02")
 @pytest.mark.parametrize(("told", "wanted"), [("1", True), ("0", False)])
-def test_those_who_know_better_decide(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, told: str, wanted: bool
-) -> None:
+def test_those_who_know_better_decide(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, told: str, wanted: bool) -> None:
     monkeypatch.setenv("TASKYARD_NETWORK_FS", told)
 
     assert is_network(str(tmp_path)) is wanted

@@ -147,7 +147,14 @@ def test_mail_to_a_member_of_claude_code_is_in_its_inbox_in_its_format(yard: Yar
 
 @pytest.mark.req("M-02", "L-16")
 def test_an_assignment_to_a_member_of_claude_code_is_its_protocol_message(yard: Yard) -> None:
-    yard.post().deliver_assignment("7", subject="s", description="d", owner="alice", assigned_by="pybot")
+    task = {
+        "taskId": "7",
+        "subject": "s",
+        "description": "d",
+        "assignedBy": "pybot",
+        "timestamp": "2026-11-16T00:00:00Z",
+    }
+    yard.post().inform("pybot", "alice", type="task_assignment", data=task)
     text = yard.inbox("alice")[0]["text"]
     assert text.startswith(
         '{"type":"task_assignment","taskId":"7","subject":"s","description":"d","assignedBy":"pybot","timestamp":"20'

@@ -14,10 +14,8 @@ Life of a message
 
 from __future__ import annotations
 
-import time
-
 from taskyard import paths
-from taskyard.clock import elapsed, iso, now_ms
+from taskyard.clock import now_ms
 from taskyard.disk import files
 from taskyard.errors import BadValue, Damaged, NotFound, StorageError
 from taskyard.names import check_name, folder_name
@@ -25,22 +23,16 @@ from taskyard.tasklist import maildir, message_ids, recipients
 from taskyard.tasklist.claude_mail import ClaudeMail
 from taskyard.tasklist.hands import Hands
 from taskyard.tasklist.maildir import AGAIN, Box, mail_folder
-from taskyard.tasklist.message import MESSAGE, TASK_ASSIGNMENT, Message, Receipt, checked, decoded, encoded
+from taskyard.tasklist.message import MESSAGE, Message, Receipt, checked, decoded, encoded
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from taskyard.tasklist.instances import Instance
 
 #: One bite for a reader that does not say how much it wants.
 MANY = 100
-
-#: Without a watcher, between two looks for new mail.
-LOOK_EVERY = 0.05
-
-#: With a watcher of the box: how long until Claude Code's inbox and the dead are looked after too.
-LOOK_BEYOND_EVERY = 1.0
 
 
 class Post:
@@ -94,8 +86,6 @@ class Post:
             Damaged: the recipient's Claude Code inbox cannot be read; nothing was sent.
         """
         message = checked(Message("", sender, recipient, self.team, type, text, summary, data or {}, now_ms()))
-        if type == TASK_ASSIGNMENT and sender == recipient:
-            return Receipt("", "skipped")
         body = encoded(message)
         if self._claude.carries(recipient):
             return self._send_to_claude(message, body)
@@ -108,15 +98,16 @@ class Post:
             if box.put(message_id, body, sync=self._sync):  # else it was closed this moment: look again
                 return Receipt(message_id, "stored")
 
-    def deliver_assignment(
-        self, task_id: str, *, subject: str, description: str, owner: str, assigned_by: str
+    def inform(
+        self, sender: str, recipient: str, text: str = "", *, type: str = MESSAGE, data: Mapping[str, object]
     ) -> Receipt:
-        """Tell the new owner of a task, unless it was its own act; an owner nobody knew gets a box."""
-        check_name("an agent", owner)
-        if owner != assigned_by and not self._claude.carries(owner):
-            self.open_box(owner)
-        data = {"taskId": task_id, "subject": subject, "description": description, "assignedBy": assigned_by}
-        return self.send(assigned_by, owner, type=TASK_ASSIGNMENT, data=data | {"timestamp": iso(now_ms())})
+        """Send what somebody must hear about a task of theirs, unless by their own act; a new owner gets a box."""
+        check_name("an agent", recipient)
+        if sender == recipient:
+            return Receipt("", "skipped")
+        if not self._claude.carries(recipient):
+            self.open_box(recipient)
+        return self.send(sender, recipient, text, type=type, data=data)
 
     def open_box(self, agent: str) -> None:
         """Make `agent` someone who gets mail here."""
@@ -194,22 +185,15 @@ class Post:
                     return state
         raise NotFound(f"No message {message_id[:60]!r} in team {self.team!r}.")
 
-    def wait(self, agent: str, timeout: float, *, wait_on: Callable[[str, float], bool] | None = None) -> bool:
-        """Whether mail waits for `agent`, now or within `timeout` seconds.
+    def wait(self, agent: str, timeout: float) -> bool:
+        """Whether mail waits for `agent`, now or within `timeout` seconds; new mail wakes at once."""
+        from taskyard.tasklist.mail_waiting import wait  # only those who wait pay for it
 
-        `wait_on(folder, seconds)` returns when a folder changes or the time is over.
-        """
-        deadline = elapsed() + timeout
-        while not self.unread_count(agent):
-            left = deadline - elapsed()
-            if left <= 0:
-                return False
-            if wait_on is None:
-                time.sleep(min(left, LOOK_EVERY))
-            else:
-                self.open_box(agent)
-                wait_on(self.watched_folders(agent)[0], min(left, LOOK_BEYOND_EVERY))
-        return True
+        return wait(self, agent, timeout)
+
+    def holders(self, agent: str) -> list[str]:
+        """Who has mail of `agent` in hand, taken and not acknowledged yet."""
+        return self._box(agent).holders()
 
     def watched_folders(self, agent: str) -> tuple[str, str]:
         """Where new mail shows: the box, and the folder of Claude Code's inboxes."""

@@ -8,15 +8,12 @@ operation, also without a lock; if the task changed meanwhile, everything is dec
 
 from __future__ import annotations
 
-from taskyard.errors import BadValue, Conflict, NotFound
+from taskyard.errors import BadValue, Conflict, Damaged, NotFound
 from taskyard.names import check_id, check_name, check_subject, check_text
-from taskyard.tasklist import completion, rules
-from taskyard.tasklist.extras import requires_of
+from taskyard.tasklist import rules
 from taskyard.tasklist.keeping import Keeping
 from taskyard.tasklist.list_core import checked_ids
 from taskyard.tasklist.model import Draft, Task, TaskStatus
-from taskyard.tasklist.overlap import refuse_overlap, warnings
-from taskyard.tasklist.picking import in_order
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -99,6 +96,8 @@ class TaskList(Keeping):
             AlreadyClaimed, AlreadyResolved, Blocked, AgentBusy, PathsOverlap, TaskNotFound
         """
         task_id = check_id(task_id)
+        from taskyard.tasklist.overlap import refuse_overlap, warnings
+
         caller = self._caller(task_id, self._somebody(agent), force=force, seconds=lease, token=token, claims=True)
         if self.settings.paths_policy == "refuse":
             refuse_overlap(self.store, task_id, caller.agent)
@@ -122,6 +121,9 @@ class TaskList(Keeping):
 
         Tasks that require a capability are offered only to those who name it.
         """
+        from taskyard.tasklist.extras import requires_of
+        from taskyard.tasklist.picking import in_order
+
         able = frozenset(capabilities)
         caller = self._caller(None, self._somebody(agent), seconds=lease, claims=True)
         policy = self.settings.paths_policy
@@ -179,14 +181,14 @@ class TaskList(Keeping):
         for task_id in mine:
             try:
                 released.append(self.store.update(task_id, lambda facts: rules.release(facts, caller), act))
-            except (Conflict, NotFound):
-                continue  # it changed hands, or went, meanwhile
+            except (Conflict, NotFound, Damaged):
+                continue  # finished, handed on or removed meanwhile: not the agent's any more
         if released:
             self.outside.changed()
         return tuple(released)
 
     def renew(self, task_id: str, *, agent: str | None = None, token: str | None = None) -> Task:
-        """Hold on to a claim for longer.
+        """Hold on to a claim for longer: from now, for as long as it was made for.
 
         Raises:
             LeaseLost: it is no longer yours.
@@ -218,6 +220,8 @@ class TaskList(Keeping):
         None leaves a field as it is; "" takes owner or active form away; a None inside `metadata`
         deletes that key. Extras are laid over those the task has.
         """
+        from taskyard.tasklist import completion
+
         task_id = check_id(task_id)
         patch = rules.Patch(
             check_subject(subject) if subject is not None else None,

@@ -18,7 +18,6 @@ from __future__ import annotations
 import json
 import os
 from json.encoder import encode_basestring
-from typing import NamedTuple
 
 from taskyard.clock import now_ms
 from taskyard.disk import files
@@ -30,6 +29,7 @@ from taskyard.tasklist.mark import Mark
 from taskyard.tasklist.model import Act, Lease, Task
 from taskyard.tasklist.reader import Seen, TaskReader
 from taskyard.tasklist.task_file import encoded
+from taskyard.typed import NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
