@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from taskyard.identity import Identity
+    from taskyard.tasklist.list_files import ListFiles
     from taskyard.tasklist.mailbox import Post
     from taskyard.tasklist.model import Lease, Task
     from taskyard.tasklist.outside import Evidence
@@ -113,7 +114,7 @@ class Surroundings:
         """Whether any hook listens to `event`; cheap when none is configured."""
         from taskyard.hooks import load
 
-        return load(_project(), report=lambda problem: self._report(str(problem))).any_for(event)
+        return load(project_here(), report=lambda problem: self._report(str(problem))).any_for(event)
 
     def ask_hooks(self, event: str, task: Task, agent: str | None) -> None:
         """Run the hooks of `event`; one may refuse."""
@@ -129,7 +130,7 @@ class Surroundings:
         run(
             event,
             payload,
-            book=load(_project()),
+            book=load(project_here()),
             cwd=os.getcwd(),
             timeout=self._yard.settings.hook_timeout,
             report=lambda ended: self._report(ended.text) if ended.text else None,
@@ -140,7 +141,7 @@ class Surroundings:
         from taskyard.acceptance import run_acceptance
         from taskyard.tasklist.outside import Evidence
 
-        found = run_acceptance(dict(spec), default_cwd=_project() or os.getcwd())
+        found = run_acceptance(dict(spec), default_cwd=project_here() or os.getcwd())
         return Evidence(found.command, found.exit_code, found.output, found.seconds, found.at)
 
     def tell(self, recipient: str, *, sender: str | None, kind: str, text: str, data: Mapping[str, object]) -> None:
@@ -195,7 +196,7 @@ def open(
     name = agent if agent is not None else os.environ.get("TASKYARD_AGENT")
     if name is not None:
         check_name("an agent", name)
-    folder = os.path.abspath(str(os.fspath(tasks_dir))) if tasks_dir is not None else paths.tasks_dir()
+    folder = folder_of(tasks_dir)
 
     def of_list(name: str) -> TaskStore:
         return _store(store, folder, name, settings, foreign_writers)
@@ -217,11 +218,8 @@ def _store(
 ) -> TaskStore:
     if store is None or store == "files":
         from taskyard.tasklist.file_store import FileStore
-        from taskyard.tasklist.list_files import ListFiles
 
-        if foreign is None:
-            foreign = _is_claude(folder)
-        return FileStore(ListFiles(ListFolder(folder, name), settings, foreign=foreign, alive=_alive))
+        return FileStore(files_of(folder, name, settings, foreign))
     if store == "memory:":
         from taskyard.tasklist.memory_store import MemoryStore
 
@@ -229,6 +227,19 @@ def _store(
     if isinstance(store, str):
         raise BadValue("store", store, '"files", "memory:" or a store')
     return store
+
+
+def files_of(folder: str, name: str, settings: config.Settings, foreign: bool | None = None) -> ListFiles:
+    """A list's files, with other programs' locks taken where those write; see `open`."""
+    from taskyard.tasklist.list_files import ListFiles
+
+    is_shared = _is_claude(folder) if foreign is None else foreign
+    return ListFiles(ListFolder(folder, name), settings, foreign=is_shared, alive=_alive)
+
+
+def folder_of(tasks_dir: str | os.PathLike[str] | None) -> str:
+    """The folder of lists, as `open` understands it."""
+    return os.path.abspath(str(os.fspath(tasks_dir))) if tasks_dir is not None else paths.tasks_dir()
 
 
 def _alive(lock: str, host: str) -> bool | None:
@@ -246,7 +257,7 @@ def _is_claude(folder: str) -> bool:
 _projects: dict[str, str] = {}
 
 
-def _project() -> str | None:
+def project_here() -> str | None:
     """The project of the current folder; looked for once per folder."""
     try:
         here = os.getcwd()
