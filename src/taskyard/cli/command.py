@@ -6,7 +6,8 @@ What a command is: a row in a table that says where it lives, and the record tha
 
 A row's target is `module:NAME` of a `Command`, or, for a group of verbs, the module whose `ROWS`
 is a table like this one; a row under "" there is what the group does without a verb. Only what
-is asked for is loaded: the help of a group costs one table.
+is asked for is loaded: the help of a group costs one table. (Plain classes, since a named tuple
+takes longer to define than most commands to run.)
 
     def _arguments(parser: Parser) -> None:
         parser.add("--fix", action="store_true", help="Repair what can be repaired.")
@@ -20,8 +21,6 @@ is asked for is loaded: the help of a group costs one table.
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from argparse import Namespace as Args
@@ -32,30 +31,57 @@ if TYPE_CHECKING:
     __all__ = ["Args"]
 
 
-class Row(NamedTuple):
+class Row:
     """Where a command is, and what it is for, in one line."""
 
-    target: str
-    help: str
-    hidden: bool = False  #: for programs, not for people: in no help and no completion
+    __slots__ = ("help", "hidden", "target")
+
+    def __init__(self, target: str, help: str, *, hidden: bool = False) -> None:
+        """`hidden`: for programs, not for people; in no help and no completion."""
+        self.target = target
+        self.help = help
+        self.hidden = hidden
 
 
-class Command(NamedTuple):
+class Command:
     """One thing a person can ask for."""
 
-    run: Callable[[Args], int]  #: does it, and answers the exit code; deliberate errors are raised
-    arguments: Callable[[Parser], None] | None = None  #: adds what it takes beyond the options of every command
-    about: str = ""  #: what it does, in a few sentences
-    examples: tuple[str, ...] = ()
-    exits: tuple[str, ...] = ()  #: exit codes with a meaning of their own here: "4  nothing is free"
+    __slots__ = ("about", "arguments", "examples", "exits", "run")
+
+    def __init__(
+        self,
+        run: Callable[[Args], int],
+        arguments: Callable[[Parser], None] | None = None,
+        about: str = "",
+        *,
+        examples: tuple[str, ...] = (),
+        exits: tuple[str, ...] = (),
+    ) -> None:
+        """Describe a command.
+
+        Args:
+            run: Does it, and answers the exit code; deliberate errors are raised.
+            arguments: Adds what it takes beyond the options of every command.
+            about: What it does, in a few sentences.
+            examples: Command lines worth copying.
+            exits: Exit codes with a meaning of their own here, such as "4  nothing is free".
+        """
+        self.run = run
+        self.arguments = arguments
+        self.about = about
+        self.examples = examples
+        self.exits = exits
 
 
-class Found(NamedTuple):
+class Found:
     """A command, and the words that led to it."""
 
-    words: tuple[str, ...]
-    command: Command
-    help: str
+    __slots__ = ("command", "help", "words")
+
+    def __init__(self, words: tuple[str, ...], command: Command, help: str) -> None:
+        self.words = words
+        self.command = command
+        self.help = help
 
     @property
     def prog(self) -> str:

@@ -32,6 +32,9 @@ COMMANDS: Mapping[str, Row] = {
     "__complete": Row("taskyard.cli.complete:COMPLETE", "Candidates for a command line", hidden=True),
 }
 
+#: Those options of every command that take a value.
+VALUED = ("--list", "--tasks-dir", "--by")
+
 #: As a shell reports a process that wrote to a closed pipe.
 _PIPE_CLOSED = 141
 _INTERRUPTED = 130
@@ -68,29 +71,27 @@ def find(words: Sequence[str]) -> tuple[Found | Mapping[str, Row], list[str], tu
     Raises:
         UsageError: there is no such command; names the nearest.
     """
-    table, names, options = COMMANDS, (), list[str]()
+    table, row = COMMANDS, Row("", "")
+    names: tuple[str, ...] = ()
+    options: list[str] = []
     at = 0
-    row = Row("", "")
     while at < len(words):
         word = words[at]
         if word.startswith("-") and word != "-":
-            takes_value = word in ("--list", "--tasks-dir", "--by")
-            options += words[at : at + 1 + takes_value]
-            at += 1 + takes_value
+            after = at + (2 if word in VALUED else 1)
+            options += words[at:after]
+            at = after
             continue
-        if word not in table:
+        if word not in table or not word:
             if "" in table:
                 break  # an argument of what the group does by itself
             raise _unknown(word, names, table)
-        row, names = table[word], (*names, word)
-        at += 1
+        row, names, at = table[word], (*names, word), at + 1
         found = load(row)
         if isinstance(found, Command):
             return Found(names, found, row.help), [*options, *words[at:]], names
         table = found
-    if "" in table and names:
-        found = load(table[""])
-        assert isinstance(found, Command)
+    if "" in table and isinstance(found := load(table[""]), Command):
         return Found(names, found, row.help), [*options, *words[at:]], names
     return table, options, names
 

@@ -58,6 +58,12 @@ def print_line(line: str) -> None:
         print(line.encode(out.encoding or "ascii", "backslashreplace").decode(out.encoding or "ascii"), file=out)
 
 
+def say(args: Args, text: str) -> None:
+    """Words beside an answer that has no data; not for machines, not for the quiet."""
+    if not args.quiet and not args.as_json:
+        sys.stderr.write(safe(text) + "\n")
+
+
 def warn(text: str) -> None:
     """What a person should know, beside the answer."""
     sys.stderr.write(f"Warning: {safe(text)}\n")

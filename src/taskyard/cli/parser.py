@@ -16,7 +16,7 @@ from taskyard.errors import UsageError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
     from typing import NoReturn
 
     from taskyard.cli.command import Found
@@ -31,10 +31,6 @@ EXITS = (
     "75  locked by somebody: try again",
     "130  interrupted",
 )
-
-#: The options of every command: flags, and those with a value.
-FLAGS = ("--json", "-q", "--quiet", "-v", "--verbose", "--no-color", "-h", "--help")
-VALUED = ("--list", "--tasks-dir", "--by")
 
 
 class Parser(argparse.ArgumentParser):
@@ -61,15 +57,24 @@ class Parser(argparse.ArgumentParser):
         self.known.append(action)
         return action
 
-    def add_ids(self, name: str, *, help: str, dest: str | None = None) -> None:
+    def add_ids(self, *names: str, help: str, dest: str | None = None) -> None:
         """Add an option for ids: `1 2`, `1,2`, or repeated."""
         how: dict[str, object] = {"dest": dest} if dest else {}
-        self.add(name, action="extend", type=id_list, metavar="ID", default=[], help=help, **how)
-        self._id_options.add(name)
+        self.add(*names, action="extend", type=id_list, metavar="ID", default=[], help=help, **how)
+        self._id_options.update(names)
 
     def add_words(self, *names: str, metavar: str, help: str, dest: str, default: object = None) -> None:
         """Add an option for words: `a,b`, or repeated."""
         self.add(*names, action="extend", type=word_list, metavar=metavar, default=default, help=help, dest=dest)
+
+    @property
+    def options(self) -> dict[str, argparse.Action]:
+        """Every option by each of its names, those of every command included."""
+        return {name: action for action in (*self.known, *self._common) for name in action.option_strings}
+
+    def takes_ids(self, action: argparse.Action) -> bool:
+        """Whether several ids may follow an option."""
+        return not self._id_options.isdisjoint(action.option_strings)
 
     def parse(self, words: Sequence[str]) -> argparse.Namespace:
         """The arguments in `words`.
@@ -102,15 +107,16 @@ class Parser(argparse.ArgumentParser):
         return joined
 
     def _add_common(self) -> None:
-        group = self.add_argument_group("options of every command")
-        add = group.add_argument
-        add("--list", metavar="NAME", help="The list, if not the project's own.")
-        add("--by", metavar="AGENT", help="Who acts; TASKYARD_AGENT if not given.")
-        add("--tasks-dir", metavar="DIR", help="The folder of lists; Claude Code's if not given.")
-        add("--json", dest="as_json", action="store_true", help="Answer in JSON, errors too.")
-        add("-q", "--quiet", action="store_true", help="Bare ids instead of sentences.")
-        add("-v", "--verbose", action="store_true", help="Say which list is used, and why.")
-        add("--no-color", action="store_true", help="Without colours, as NO_COLOR=1.")
+        add = self.add_argument_group("options of every command").add_argument
+        self._common = (
+            add("--list", metavar="NAME", help="The list, if not the project's own."),
+            add("--by", metavar="AGENT", help="Who acts; TASKYARD_AGENT if not given."),
+            add("--tasks-dir", metavar="DIR", help="The folder of lists; Claude Code's if not given."),
+            add("--json", dest="as_json", action="store_true", help="Answer in JSON, errors too."),
+            add("-q", "--quiet", action="store_true", help="Bare ids instead of sentences."),
+            add("-v", "--verbose", action="store_true", help="Say which list is used, and why."),
+            add("--no-color", action="store_true", help="Without colours, as NO_COLOR=1."),
+        )
 
 
 def _formatter(prog: str) -> argparse.HelpFormatter:
@@ -127,8 +133,3 @@ def _epilog(examples: Sequence[str], exits: Sequence[str]) -> str:
     if examples:
         lines = ["examples:", *(f"  {example}" for example in examples), "", *lines]
     return "\n".join(lines)
-
-
-def option(type: Callable[[str], object] | None = None, **how: object) -> dict[str, object]:
-    """The keywords of an option, for tables of them."""
-    return {"type": type, **how} if type is not None else how

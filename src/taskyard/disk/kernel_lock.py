@@ -13,7 +13,6 @@ import errno
 import fcntl
 import os
 import struct
-import threading
 
 from taskyard.clock import elapsed
 from taskyard.disk.files import storage_error
@@ -91,12 +90,15 @@ class _Waiter:
         self._request = request
         _, *where = _FLOCK.unpack(request)
         self._undo = _FLOCK.pack(fcntl.F_UNLCK, *where)
+        import threading  # only those who have to wait pay for it
+
         self._settled = threading.Lock()
         self._done = threading.Event()
+        self._thread = threading.Thread(target=self._sleep, name="taskyard-lock", daemon=True)
         self._abandoned = self._ok = False
 
     def granted(self, timeout: float) -> bool:
-        threading.Thread(target=self._sleep, name="taskyard-lock", daemon=True).start()
+        self._thread.start()
         self._done.wait(timeout)
         with self._settled:
             self._abandoned = not self._ok

@@ -15,13 +15,13 @@ from __future__ import annotations
 import os
 import stat
 import time
-from typing import NamedTuple, cast
 
 from taskyard.config import config_folder
 from taskyard.disk.files import read_open, storage_error
 from taskyard.errors import Damaged, StorageError
 from taskyard.hooks.check import Hook, HookProblem, check_settings
 from taskyard.paths import claude_folder
+from taskyard.typed import NamedTuple, cast
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

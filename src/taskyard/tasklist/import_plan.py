@@ -11,13 +11,12 @@ Each task of the list stands for at most one of the import: two that look alike 
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from taskyard.shapes import as_object
 from taskyard.tasklist.circles import refuse_circles
 from taskyard.tasklist.extras import external_of
 from taskyard.tasklist.formats.imported import ORIGIN, Imported
 from taskyard.tasklist.model import Draft, Task
+from taskyard.typed import NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

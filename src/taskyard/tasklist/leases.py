@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import os
-from typing import cast
 
 from taskyard.clock import now_ms
 from taskyard.disk import files
@@ -17,6 +16,7 @@ from taskyard.disk.follow import follow
 from taskyard.names import is_id
 from taskyard.shapes import as_object
 from taskyard.tasklist.model import Lease, Task
+from taskyard.typed import cast
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

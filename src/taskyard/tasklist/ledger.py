@@ -12,9 +12,9 @@ from __future__ import annotations
 import os
 import struct
 import zlib
-from typing import NamedTuple
 
 from taskyard.disk.files import storage_error
+from taskyard.typed import NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -76,25 +76,41 @@ class Ledger:
 
     def rows(self) -> Iterator[tuple[str, Row]]:
         """Every id ever heard of, with its row; holes of a sparse file are skipped."""
-        position, size = 0, os.fstat(self._fd).st_size
-        while position < size:
-            try:
-                position = os.lseek(self._fd, position, os.SEEK_DATA)
-            except OSError:
-                return  # nothing but a hole up to the end
-            position -= position % _ROW.size
-            data = os.pread(self._fd, 4096 * _ROW.size, position)
-            whole = len(data) - len(data) % _ROW.size
-            for index, fields in enumerate(_ROW.iter_unpack(data[:whole]), position // _ROW.size):
-                if fields[0] or fields[1]:
-                    yield str(index), _row(fields)
-            if not whole:
-                return
-            position += whole
+        return _rows(self._fd)
 
     def close(self) -> None:
         """Let go of the file."""
         os.close(self._fd)
+
+
+def look(path: str) -> dict[str, Row] | None:
+    """Every row of a ledger, read only; None if there is none, or it is not for us to read."""
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except OSError:
+        return None
+    try:
+        return dict(_rows(fd))
+    finally:
+        os.close(fd)
+
+
+def _rows(fd: int) -> Iterator[tuple[str, Row]]:
+    position, size = 0, os.fstat(fd).st_size
+    while position < size:
+        try:
+            position = os.lseek(fd, position, os.SEEK_DATA)
+        except OSError:
+            return  # nothing but a hole up to the end
+        position -= position % _ROW.size
+        data = os.pread(fd, 4096 * _ROW.size, position)
+        whole = len(data) - len(data) % _ROW.size
+        for index, fields in enumerate(_ROW.iter_unpack(data[:whole]), position // _ROW.size):
+            if fields[0] or fields[1]:
+                yield str(index), _row(fields)
+        if not whole:
+            return
+        position += whole
 
 
 def row_for(entry: int, data: bytes, found: os.stat_result) -> Row:

@@ -7,10 +7,7 @@ from taskyard.config import Settings
 from taskyard.errors import UsageError
 from taskyard.names import check_id, check_name
 from taskyard.tasklist import rules
-from taskyard.tasklist.extras import check_extras
 from taskyard.tasklist.model import Act, Task
-from taskyard.tasklist.outside import Nobody
-from taskyard.tasklist.task_file import check_metadata
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -48,7 +45,7 @@ class ListCore:
     ) -> None:
         self.store = store
         self.settings = settings if settings is not None else Settings()
-        self.outside: Outside = outside if outside is not None else Nobody()
+        self.outside: Outside = outside if outside is not None else _nobody()
         self.agent = agent
         self._via = via
         self._is_main = is_main
@@ -91,6 +88,9 @@ class ListCore:
     def _metadata(
         self, metadata: Mapping[str, object] | None, extras: Extras, known: Mapping[str, object]
     ) -> dict[str, object]:
+        from taskyard.tasklist.extras import check_extras
+        from taskyard.tasklist.task_file import check_metadata
+
         found = check_metadata(dict(metadata)) if metadata else {}
         if given := check_extras(**extras):
             ours = found.get("taskyard")
@@ -108,6 +108,12 @@ class ListCore:
             "timestamp": iso(now_ms()),
         }
         self.outside.tell(task.owner, sender=by, kind="task_assignment", text="", data=data)
+
+
+def _nobody() -> Outside:
+    from taskyard.tasklist.outside import Nobody
+
+    return Nobody()
 
 
 def checked_ids(ids: str | Iterable[str]) -> tuple[str, ...]:

@@ -10,14 +10,10 @@ from __future__ import annotations
 
 import os
 
-from taskyard.disk.mounts import is_network
 from taskyard.errors import Busy, Damaged, StorageError, TaskNotFound
 from taskyard.names import LARGEST_ID, nearest_ids
-from taskyard.tasklist import history
-from taskyard.tasklist.hold import Hold, LockLost
+from taskyard.tasklist.ledger import look
 from taskyard.tasklist.listing import ListReader
-from taskyard.tasklist.settle import Settler
-from taskyard.tasklist.writer import Interfered, Writer
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,9 +21,13 @@ if TYPE_CHECKING:
     from typing import TypeVar
 
     from taskyard.config import Settings
+    from taskyard.tasklist.hold import Hold
+    from taskyard.tasklist.ledger import Row
     from taskyard.tasklist.list_folder import ListFolder
     from taskyard.tasklist.model import Task
     from taskyard.tasklist.reader import Seen
+    from taskyard.tasklist.settle import Settler
+    from taskyard.tasklist.writer import Writer
 
     T = TypeVar("T")
 
@@ -75,8 +75,25 @@ class ListFiles:
         except (StorageError, Busy):
             return None
 
+    def known(self, ids: Iterable[str] | None = None) -> dict[str, Row] | None:
+        """What the ledger knows of some tasks, or of all; None where we may only read and there is none.
+
+        A mere look reads the file and opens nothing else: the log, its locks and all they need wait
+        for the first who writes.
+        """
+        if self._opened is None and ids is None and (rows := look(self.folder.ledger)) is not None:
+            return rows
+        writer = self.writer_if_allowed()
+        if writer is None:
+            return None
+        return dict(writer.ledger.rows()) if ids is None else {one: writer.ledger.row(one) for one in ids}
+
     def _open(self) -> tuple[int, Writer, Settler]:
         if self._opened is None:
+            from taskyard.disk.mounts import is_network
+            from taskyard.tasklist.settle import Settler
+            from taskyard.tasklist.writer import Writer
+
             self.folder.make()
             self._network = is_network(self.folder.path)
             sync = self.settings.durability == "power"
@@ -103,6 +120,8 @@ class ListFiles:
         everything: bool = False,
     ) -> Hold:
         """Take locks (see `Hold`), in the folder as it is now."""
+        from taskyard.tasklist.hold import Hold
+
         if self._open()[0] != _identity(self.folder.ours):
             self.close()
             self._open()
@@ -142,6 +161,8 @@ class ListFiles:
         """The error for a task that is not there: with near ids, or that it can be brought back."""
         if not self.folder.exists():
             return TaskNotFound(task_id, list_name=self.folder.name)
+        from taskyard.tasklist import history
+
         writer = self.writer_if_allowed()
         gone = writer is not None and history.last_seen(writer.journal, writer.ledger, task_id) is not None
         near = nearest_ids(task_id, map(str, self.folder.ids_on_disk()))
@@ -149,6 +170,9 @@ class ListFiles:
 
     def persist(self, attempt: Callable[[], T]) -> T:
         """Do `attempt`, and again from the start when something got in between."""
+        from taskyard.tasklist.hold import LockLost
+        from taskyard.tasklist.writer import Interfered
+
         for _ in range(_TRIES):
             try:
                 return attempt()

@@ -8,7 +8,8 @@ the command line would have to pay for.
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import NamedTuple, cast
+
+from taskyard.typed import NamedTuple, cast
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

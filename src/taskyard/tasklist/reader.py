@@ -13,12 +13,12 @@ import os
 import stat
 import time
 import zlib
-from typing import NamedTuple
 
 from taskyard.disk.files import LARGEST_RECORD, storage_error
 from taskyard.names import is_id
 from taskyard.tasklist.model import DamagedFile, Task
 from taskyard.tasklist.task_file import DeletedMark, Unreadable, document, task_from
+from taskyard.typed import NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -9,8 +9,6 @@ it, or raises a `Conflict`. The caller holds the locks, gathers the facts, and s
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from taskyard.errors import (
     AgentBusy,
     AlreadyClaimed,
@@ -20,6 +18,7 @@ from taskyard.errors import (
     LeaseLost,
 )
 from taskyard.tasklist.model import Decision, Facts, Lease, Task, TaskStatus
+from taskyard.typed import NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -11,13 +11,10 @@ from __future__ import annotations
 from taskyard.clock import now_ms
 from taskyard.errors import BadValue, Conflict, Damaged, NotFound
 from taskyard.names import check_id, check_name, check_subject, check_text
-from taskyard.tasklist import completion, rules
-from taskyard.tasklist.extras import requires_of
+from taskyard.tasklist import rules
 from taskyard.tasklist.keeping import Keeping
 from taskyard.tasklist.list_core import checked_ids
 from taskyard.tasklist.model import Draft, Task, TaskStatus
-from taskyard.tasklist.overlap import refuse_overlap, warnings
-from taskyard.tasklist.picking import in_order
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -101,6 +98,8 @@ class TaskList(Keeping):
         """
         task_id = check_id(task_id)
         caller = self._caller(task_id, self._somebody(agent), force=force, seconds=lease, token=token)
+        from taskyard.tasklist.overlap import refuse_overlap, warnings
+
         if self.settings.paths_policy == "refuse":
             refuse_overlap(self.store, task_id, caller.agent)
         rule = rules.claim_if_idle if check_busy else rules.claim
@@ -123,6 +122,9 @@ class TaskList(Keeping):
 
         Tasks that require a capability are offered only to those who name it.
         """
+        from taskyard.tasklist.extras import requires_of
+        from taskyard.tasklist.picking import in_order
+
         able = frozenset(capabilities)
         caller = self._caller(None, self._somebody(agent), seconds=lease)
         policy = self.settings.paths_policy
@@ -186,15 +188,17 @@ class TaskList(Keeping):
             self.outside.changed()
         return tuple(released)
 
-    def renew(self, task_id: str, *, agent: str | None = None, token: str | None = None) -> Task:
-        """Hold on to a claim for longer.
+    def renew(
+        self, task_id: str, *, agent: str | None = None, token: str | None = None, lease: float | None = None
+    ) -> Task:
+        """Hold on to a claim for longer: `lease` seconds from now, or the setting.
 
         Raises:
             LeaseLost: it is no longer yours.
         """
         task_id = check_id(task_id)
         caller = self._caller(task_id, self._somebody(agent), token=token)
-        expires = now_ms() + int(self.settings.lease_seconds * 1000)
+        expires = now_ms() + int((self.settings.lease_seconds if lease is None else lease) * 1000)
         act = self._act(caller.agent, "renew")
         return self.store.update(task_id, lambda facts: rules.renew(facts, caller, expires=expires), act)
 
@@ -220,6 +224,8 @@ class TaskList(Keeping):
         None leaves a field as it is; "" takes owner or active form away; a None inside `metadata`
         deletes that key. Extras are laid over those the task has.
         """
+        from taskyard.tasklist import completion
+
         task_id = check_id(task_id)
         patch = rules.Patch(
             check_subject(subject) if subject is not None else None,

@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import json
 import os
-from typing import NamedTuple
 
 from taskyard.clock import now_ms
 from taskyard.disk import files
@@ -27,6 +26,7 @@ from taskyard.tasklist.ledger import Ledger, Row, row_for
 from taskyard.tasklist.model import Act, Lease, Task
 from taskyard.tasklist.reader import Seen, TaskReader
 from taskyard.tasklist.task_file import encoded
+from taskyard.typed import NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

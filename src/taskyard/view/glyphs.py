@@ -8,7 +8,8 @@ ANSI below, a web page to its variables.
 from __future__ import annotations
 
 import os
-from typing import NamedTuple
+
+from taskyard.typed import NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -6,11 +6,10 @@ Just done (for 30 s, so that the eye sees what happened), in progress, ready, bl
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from taskyard.tasklist.extras import priority_of
 from taskyard.tasklist.graph import open_blockers
 from taskyard.tasklist.model import TaskStatus
+from taskyard.typed import NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
