@@ -57,7 +57,8 @@ class Settler:
         if is_as_known(row, seen):
             return
         if seen is not None and seen.damage is not None:
-            entry = self._writer.log(_EXTERNAL, {}, damaged={task_id: seen.damage})
+            # There is no state to log, but what came before must still be found.
+            entry = self._writer.log(_EXTERNAL, {}, about=(task_id,), damaged={task_id: seen.damage})
         else:
             state = encoded(seen.task, seen.raw) if seen is not None and seen.task is not None else None
             entry = self._writer.log(_EXTERNAL, {task_id: state})

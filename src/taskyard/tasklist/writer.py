@@ -97,9 +97,9 @@ class Writer:
             if write.lease is not None and write.lease[0] is None:
                 self._leases.write(write.id, *write.lease)
 
-    def log(self, act: Act, tasks: Mapping[str, bytes | None], **more: object) -> int:
-        """Add an entry to the list's log; its id."""
-        rows = {task_id: self.ledger.row(task_id) for task_id in tasks}
+    def log(self, act: Act, tasks: Mapping[str, bytes | None], *, about: Sequence[str] = (), **more: object) -> int:
+        """Add an entry to the list's log; its id. `about` names tasks it concerns without saying how they are."""
+        rows = {task_id: self.ledger.row(task_id) for task_id in (*tasks, *about)}
         return self._append(act, tasks, rows, **more)
 
     def _append(self, act: Act, tasks: Mapping[str, bytes | None], rows: Mapping[str, Row], **more: object) -> int:
