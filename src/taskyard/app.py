@@ -231,7 +231,7 @@ def _store(
     if store == "memory:":
         from taskyard.tasklist.memory_store import MemoryStore
 
-        return MemoryStore(name)
+        return MemoryStore(name, lease_losses=settings.lease_losses)
     if isinstance(store, str):
         raise BadValue("store", store, '"files", "memory:" or a store')
     return store

@@ -51,7 +51,7 @@ class FileStore:
 
     def get(self, task_id: str) -> Task:
         """One task, with its lease; a dead holder's is released first."""
-        task = self._files.tasks.get(task_id)
+        task = self._files.tasks.get(task_id) if self._files.folder.exists() else None
         if task is None:
             raise self._files.missing(task_id)
         if task.lease is not None and self._leases.is_dead(task.lease):
@@ -154,7 +154,7 @@ class FileStore:
         settled = task.is_done or (task.lease is not None and not self._leases.is_dead(task.lease))
         if settled and not whole_list:
             try:
-                rule(Facts(task._replace(blocked_by=()), task.lease, self._files.tasks.look, tuple))
+                rule(Facts(task, task.lease, _unseen, tuple))
             except (AlreadyClaimed, AlreadyResolved):
                 raise
             except Conflict:
@@ -217,12 +217,18 @@ class FileStore:
     def _release_dead(self, ids: Iterable[str]) -> bool:
         """Put tasks of dead holders back into the pool; False where we may not, or somebody is at it."""
         act = Act(None, "look", "watch")
+        released = False
         try:
             for task_id in ids:
-                self.update(task_id, lambda facts: Decision(facts.task, facts.lease), act)
-        except (StorageError, Busy, TaskNotFound, Damaged):
-            return False
-        return True
+                try:
+                    self.update(task_id, lambda facts: Decision(facts.task, facts.lease), act)
+                    released = True
+                except (TaskNotFound, Damaged):
+                    pass  # another program's doing; it must not keep the others from coming back
+                self._files.settler.tidy_lease(task_id)
+        except (StorageError, Busy):
+            pass
+        return released
 
     def claim_next(self, order: Callable[[Sequence[Task]], Sequence[str]], rule: Rule, act: Act) -> Task | None:
         """The first task, in the order given, that `rule` accepts."""
@@ -266,3 +272,8 @@ class FileStore:
     def close(self) -> None:
         """Let go of open files."""
         self._files.close()
+
+
+def _unseen(_: str) -> Task | None:
+    """No other task: blockers are left out of a decision that only asks whose the task is."""
+    return None

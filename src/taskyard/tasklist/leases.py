@@ -13,6 +13,7 @@ import os
 from taskyard.clock import now_ms
 from taskyard.disk import files
 from taskyard.disk.follow import follow
+from taskyard.errors import Damaged, StorageError
 from taskyard.names import is_id
 from taskyard.shapes import as_object
 from taskyard.tasklist.model import Lease, Task
@@ -49,13 +50,16 @@ class LeaseFiles:
             return None, 0
         try:
             found = os.lstat(path)
-        except FileNotFoundError:
+        except OSError:
             return None, 0
         look = (found.st_ino, found.st_mtime_ns, found.st_size)
         known = self._read.get(task_id)
         if known is not None and known[0] == look:
             return known[1]
-        data = files.read(path, most=65536)
+        try:
+            data = files.read(path, most=65536)
+        except (Damaged, StorageError):
+            return None, 0  # as good as none: its owner is then nobody's to presume dead
         record = _parsed(data) if data is not None else (None, 0)
         self._read[task_id] = (look, record)
         return record
@@ -68,6 +72,8 @@ class LeaseFiles:
                 os.unlink(path)
             except FileNotFoundError:
                 pass
+            except OSError as error:
+                raise files.storage_error(path, error) from error
             return
         held = {} if lease is None else {k: v for k, v in lease._asdict().items() if v not in (None, "")}
         files.replace(path, json.dumps({**held, "losses": losses}).encode())
