@@ -35,7 +35,7 @@ def is_alive(pid: int) -> bool:
 def pid_in(file: Path) -> int:
     deadline = time.monotonic() + SOON
     while time.monotonic() < deadline:
-        if file.exists() and (text := file.read_text()).endswith("\n"):
+        if file.exists() and (text := file.read_text(encoding="utf-8")).endswith("\n"):
             return int(text)
         time.sleep(0.005)
     raise AssertionError(f"{file} never got a pid")
@@ -180,6 +180,22 @@ def test_leftovers_are_ended_where_that_is_asked(tmp_path: Path) -> None:
     )
     assert end.exit_code == 0
     assert not is_alive(pid_in(tmp_path / "child"))
+
+
+@pytest.mark.req("L-21")
+def test_a_group_is_signalled_only_while_its_number_cannot_be_a_strangers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    signalled: list[tuple[int, bool]] = []
+    kill = os.killpg
+
+    def killpg(group: int, number: int) -> None:
+        signalled.append((number, os.path.exists(f"/proc/{group}")))
+        kill(group, number)
+
+    monkeypatch.setattr(os, "killpg", killpg)
+    run_command("true", cwd=str(tmp_path), timeout=30, end_leftovers=True)
+    assert signalled == [(signal.SIGKILL, True)]
 
 
 @pytest.mark.req("H-02")

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from taskyard import trust
@@ -131,6 +131,7 @@ anything = st.recursive(
 
 
 @pytest.mark.req("H-02")
+@settings(deadline=None, max_examples=40)
 @given(
     content=st.one_of(
         st.binary(max_size=50), anything.map(json.dumps).map(str.encode), st.just(b'{"trusted": [' + b"[" * 99_999)

@@ -68,7 +68,35 @@ _HOMES = {
 }
 _HOME = {name: module for module, names in _HOMES.items() for name in names}
 
-__all__ = sorted([*_HOME, "__version__"])  # noqa: PLE0605  (checked by tests/test_public_names.py)
+__all__ = [
+    "AcceptanceFailed",
+    "AgentBusy",
+    "AlreadyClaimed",
+    "AlreadyResolved",
+    "BadTransition",
+    "Blocked",
+    "Busy",
+    "Change",
+    "Conflict",
+    "Cycle",
+    "Damaged",
+    "HookRefused",
+    "Lease",
+    "LeaseLost",
+    "Listing",
+    "NotFound",
+    "Settings",
+    "StorageError",
+    "Task",
+    "TaskNotFound",
+    "TaskStatus",
+    "TaskyardError",
+    "Untrusted",
+    "UsageError",
+    "Yard",
+    "__version__",
+    "open",
+]
 
 
 def __getattr__(name: str) -> object:

@@ -46,9 +46,7 @@ class Yard:
         self._store = store
         self._post: Post | None = None
         outside = Surroundings(self, identity, report)
-        self.tasks = TaskList(
-            store, settings=settings, outside=outside, agent=identity.agent, via=via, is_main=is_main
-        )
+        self.tasks = TaskList(store, settings=settings, outside=outside, agent=identity.agent, via=via, is_main=is_main)
 
     @property
     def agent(self) -> str | None:
@@ -139,10 +137,10 @@ class Surroundings:
         self._yard.tasks.store.signal()
 
 
-def open(  # noqa: A001  (the front door is called what it does)
+def open(
     *,
     tasks_dir: str | os.PathLike[str] | None = None,
-    list: str | None = None,  # noqa: A002
+    list: str | None = None,
     agent: str | None = None,
     store: TaskStore | str | None = None,
     foreign_writers: bool | None = None,
@@ -176,7 +174,7 @@ def open(  # noqa: A001  (the front door is called what it does)
     name = agent if agent is not None else os.environ.get("TASKYARD_AGENT")
     if name is not None:
         check_name("an agent", name)
-    folder = os.path.abspath(os.fspath(tasks_dir)) if tasks_dir is not None else paths.tasks_dir()
+    folder = os.path.abspath(str(os.fspath(tasks_dir))) if tasks_dir is not None else paths.tasks_dir()
     listing = paths.list_name(list)
     chosen = _store(store, folder, listing, settings, foreign_writers)
     return Yard(

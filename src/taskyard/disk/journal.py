@@ -14,6 +14,7 @@ import os
 
 from taskyard.disk.files import storage_error
 from taskyard.errors import StorageError
+from taskyard.shapes import as_object
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -159,4 +160,4 @@ def _parsed(line: bytes) -> dict[str, object] | None:
         entry = json.loads(line)
     except (ValueError, RecursionError):
         return None
-    return entry if isinstance(entry, dict) else None
+    return as_object(entry)

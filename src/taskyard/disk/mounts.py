@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 
 _NETWORK = frozenset(
-    "nfs nfs4 cifs smb3 smbfs afs 9p ceph glusterfs lustre gpfs beegfs ncpfs davfs fuse.sshfs fuse.s3fs"
-    " fuse.rclone fuse.glusterfs fuse.cephfs fuse.gcsfuse fuse.davfs2 virtiofs".split()
+    {"nfs", "nfs4", "cifs", "smb3", "smbfs", "afs", "9p", "ceph", "glusterfs", "lustre", "gpfs", "beegfs", "ncpfs"}
+    | {"davfs", "virtiofs", "fuse.sshfs", "fuse.s3fs", "fuse.rclone", "fuse.glusterfs", "fuse.cephfs"}
+    | {"fuse.gcsfuse", "fuse.davfs2"}
 )
 
 

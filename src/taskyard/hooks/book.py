@@ -78,6 +78,10 @@ class _Found(NamedTuple):
     problems: tuple[HookProblem, ...] = ()
 
 
+#: Projects one process is likely to work for; more only means joining paths again.
+MOST_PLACES = 64
+
+_places: dict[tuple[str | None, ...], list[_Source]] = {}
 _remembered: dict[_Source, _Found] = {}
 _reported: dict[_Source, tuple[HookProblem, ...]] = {}
 
@@ -94,11 +98,10 @@ def load(
     again when that changes; `HookBook.problems` always has it.
     """
     env = os.environ if env is None else env
-    root = None if project_root is None else os.path.realpath(project_root)
     hooks: list[Hook] = []
     problems: list[HookProblem] = []
     seen: set[tuple[int, ...]] = set()
-    for source in _sources(root, env):
+    for source in _sources(project_root, env):
         found = _look(source)
         if found is None or found.version in seen:
             continue  # the home folder as project: its settings are the user's own
@@ -109,10 +112,16 @@ def load(
             _reported[source] = found.problems
             for problem in found.problems:
                 report(problem)
+    # Resolved only for those who have hooks: it costs as much as all the looking.
+    root = os.path.realpath(project_root) if project_root is not None and hooks else project_root
     return HookBook(root, env, _once_each(hooks), tuple(problems))
 
 
 def _sources(root: str | None, env: Mapping[str, str]) -> list[_Source]:
+    """The places to look; joining the paths is done once, as every change of a task asks for them."""
+    key = (root, env.get("CLAUDE_CONFIG_DIR"), env.get("XDG_CONFIG_HOME"), env.get("HOME"))
+    if (known := _places.get(key)) is not None:
+        return known
     sources = [
         _Source(os.path.join(claude_folder(env), "settings.json"), of_project=False, is_ours=False),
         _Source(os.path.join(config_folder(env), "hooks.json"), of_project=False, is_ours=True),
@@ -123,6 +132,9 @@ def _sources(root: str | None, env: Mapping[str, str]) -> list[_Source]:
             _Source(os.path.join(root, ".claude", "settings.local.json"), of_project=True, is_ours=False),
             _Source(os.path.join(root, ".taskyard", "hooks.json"), of_project=True, is_ours=True),
         ]
+    if len(_places) >= MOST_PLACES:
+        _places.clear()
+    _places[key] = sources
     return sources
 
 

@@ -9,12 +9,15 @@ word about an independent verifier.
 from __future__ import annotations
 
 from taskyard.errors import AcceptanceFailed, Busy, Damaged, NotFound
+from taskyard.shapes import as_object
 from taskyard.tasklist import rules
-from taskyard.tasklist.nudge import verification_nudge
 from taskyard.tasklist.model import Act, Decision, Facts, Task, TaskStatus
+from taskyard.tasklist.nudge import verification_nudge
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from taskyard.tasklist.service import TaskList
 
 #: Hooks are asked again this often when the task keeps changing under them.
@@ -25,32 +28,39 @@ class _Changed(Exception):
     """The task is no longer as it was when the hooks were asked."""
 
 
-def carry_out(
-    tasks: TaskList, task_id: str, patch: rules.Patch, caller: rules.Caller, act: Act
-) -> tuple[Task, Task]:
+def carry_out(tasks: TaskList, task_id: str, patch: rules.Patch, caller: rules.Caller, act: Act) -> tuple[Task, Task]:
     """Do the update; the task as it was and as it is now."""
     completing = patch.status is TaskStatus.COMPLETED
     for _ in range(_TRIES):
         asked = _asked(tasks, task_id, patch, caller) if completing else None
         evidence = _evidence(tasks, asked) if asked is not None else {}
-        before: list[Task] = []
-
-        def rule(facts: Facts) -> Decision:
-            if asked is not None and _matters(facts.task) != _matters(asked):
-                raise _Changed
-            before.append(facts.task)
-            decision = rules.apply(facts, patch, caller)
-            if not evidence:
-                return decision
-            extra = {"taskyard": {**decision.task.extra, "evidence": evidence}}
-            return decision._replace(task=decision.task._replace(metadata=rules.merged(decision.task.metadata, extra)))
-
+        deciding = _Deciding(patch, caller, asked, evidence)
         try:
-            task = tasks.store.update(task_id, rule, act, with_blockers=patch.status is not None)
-            return before[-1], task
+            task = tasks.store.update(task_id, deciding, act, with_blockers=patch.status is not None)
         except _Changed:
             continue
+        return deciding.before or task, task
     raise Busy(f"task #{task_id}", "somebody who keeps changing it", 0.0)
+
+
+class _Deciding:
+    """The rule of one update; it remembers the task as it found it."""
+
+    def __init__(
+        self, patch: rules.Patch, caller: rules.Caller, asked: Task | None, evidence: dict[str, object]
+    ) -> None:
+        self._patch, self._caller, self._asked, self._evidence = patch, caller, asked, evidence
+        self.before: Task | None = None
+
+    def __call__(self, facts: Facts) -> Decision:
+        if self._asked is not None and _matters(facts.task) != _matters(self._asked):
+            raise _Changed
+        self.before = facts.task
+        decision = rules.apply(facts, self._patch, self._caller)
+        if not self._evidence:
+            return decision
+        extra = {"taskyard": {**decision.task.extra, "evidence": self._evidence}}
+        return decision._replace(task=decision.task._replace(metadata=rules.merged(decision.task.metadata, extra)))
 
 
 def _asked(tasks: TaskList, task_id: str, patch: rules.Patch, caller: rules.Caller) -> Task | None:
@@ -60,15 +70,16 @@ def _asked(tasks: TaskList, task_id: str, patch: rules.Patch, caller: rules.Call
     if task.is_done or not (guarded or task.extra.get("acceptance")):
         return None
     # Refuse what will be refused anyway before anybody's command runs.
-    wanted = rules.apply(Facts(task, task.lease, lambda other: _look(tasks, other), tuple), patch, caller).task
+    look: Callable[[str], Task | None] = lambda other: _look(tasks, other)  # noqa: E731
+    wanted = rules.apply(Facts(task, task.lease, look, tuple), patch, caller).task
     if guarded:
         tasks.outside.ask_hooks("TaskCompleted", wanted, caller.agent)
     return task
 
 
 def _evidence(tasks: TaskList, task: Task) -> dict[str, object]:
-    spec = task.extra.get("acceptance")
-    if not isinstance(spec, dict):
+    spec = as_object(task.extra.get("acceptance"))
+    if spec is None:
         return {}
     found = tasks.outside.accept(spec)
     if found.exit_code != 0:

@@ -11,7 +11,9 @@ from __future__ import annotations
 import os
 
 from taskyard.disk import files
+from taskyard.errors import Damaged, StorageError
 from taskyard.names import is_id
+from taskyard.shapes import as_list, as_object
 from taskyard.tasklist.model import DamagedFile, Task
 from taskyard.tasklist.task_file import DeletedMark, Unreadable, document, task_from
 
@@ -47,10 +49,10 @@ class Consolidated:
     def _read(self) -> None:
         try:
             rows = document(files.read(self._path) or b"{}").get("tasks", [])
-        except (Unreadable, files.Damaged, files.StorageError) as why:
+        except (Unreadable, Damaged, StorageError) as why:
             self.damage = DamagedFile("tasks.json", getattr(why, "why", str(why)))
             return
-        for row in rows if isinstance(rows, list) else []:
+        for row in as_list(rows) or []:
             task = _task(row)
             if task is not None:
                 self._tasks[task.id] = task
@@ -67,9 +69,10 @@ def named_owner(task: Task, trackers: Sequence[Task]) -> Task:
 
 
 def _task(row: object) -> Task | None:
-    if not isinstance(row, dict):
+    found = as_object(row)
+    if found is None:
         return None
-    raw = {_ALIASES.get(str(key), str(key)): value for key, value in row.items()}
+    raw = {_ALIASES.get(key, key): value for key, value in found.items()}
     task_id = str(raw.get("id"))
     if not is_id(task_id):
         return None

@@ -7,6 +7,8 @@ All hold the list and every task they write. `blockedBy` is the truth and is wri
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from taskyard.clock import now_ms
 from taskyard.errors import AlreadyExists, Cycle, TaskNotFound
 from taskyard.tasklist import graph, history
@@ -21,8 +23,6 @@ if TYPE_CHECKING:
     from taskyard.tasklist.hold import Hold
     from taskyard.tasklist.list_files import ListFiles
     from taskyard.tasklist.reader import Seen
-
-from collections.abc import Mapping
 
 
 class _Graph(Mapping[str, Task]):

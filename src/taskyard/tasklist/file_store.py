@@ -12,7 +12,8 @@ from __future__ import annotations
 
 from taskyard.clock import now_ms
 from taskyard.errors import AlreadyClaimed, AlreadyResolved, Busy, Conflict, Damaged, StorageError, TaskNotFound
-from taskyard.tasklist import edges, history, rules
+from taskyard.tasklist import edges as several
+from taskyard.tasklist import history, rules
 from taskyard.tasklist.list_files import ListFiles
 from taskyard.tasklist.model import Act, Change, Decision, Draft, Facts, Lease, Listing, Task
 from taskyard.tasklist.writer import Write
@@ -95,14 +96,14 @@ class FileStore:
     def create(self, draft: Draft, act: Act, *, task_id: str | None = None) -> Task:
         """Put a new task on the list."""
         if draft.blocks or draft.blocked_by:
-            return self._files.persist(lambda: edges.create_linked(self._files, draft, act, task_id))
+            return self._files.persist(lambda: several.create_linked(self._files, draft, act, task_id))
         return self._files.persist(lambda: self._create(draft, act, task_id))
 
     def _create(self, draft: Draft, act: Act, task_id: str | None) -> Task:
         with self._files.hold(whole=True) as hold:
             new_id = task_id or self._files.next_id()
             hold.add(new_id)
-            task = edges.new_task(new_id, draft)
+            task = several.new_task(new_id, draft)
             self._files.writer.commit(hold, act, [Write(new_id, None, task)])
         return task
 
@@ -123,7 +124,7 @@ class FileStore:
         settled = task.is_done or (task.lease is not None and not self._leases.is_dead(task.lease))
         if settled and not whole_list:
             try:
-                rule(Facts(task._replace(blocked_by=()), task.lease, lambda _: None, tuple))
+                rule(Facts(task._replace(blocked_by=()), task.lease, self._files.tasks.look, tuple))
             except (AlreadyClaimed, AlreadyResolved):
                 raise
             except Conflict:
@@ -190,21 +191,21 @@ class FileStore:
 
     # -- several tasks -----------------------------------------------------------------------
 
-    def link(self, edges_: Sequence[Edge], act: Act) -> None:
+    def link(self, edges: Sequence[Edge], act: Act) -> None:
         """Make each (blocker, blocked) wait: all edges or none."""
-        self._files.persist(lambda: edges.link(self._files, edges_, act))
+        self._files.persist(lambda: several.link(self._files, edges, act))
 
-    def unlink(self, edges_: Sequence[Edge], act: Act) -> None:
+    def unlink(self, edges: Sequence[Edge], act: Act) -> None:
         """Take dependencies away."""
-        self._files.persist(lambda: edges.unlink(self._files, edges_, act))
+        self._files.persist(lambda: several.unlink(self._files, edges, act))
 
     def remove(self, task_ids: Sequence[str], act: Act) -> tuple[Task, ...]:
         """Take tasks off the list, and out of everyone's dependencies."""
-        return self._files.persist(lambda: edges.remove(self._files, task_ids, act))
+        return self._files.persist(lambda: several.remove(self._files, task_ids, act))
 
     def restore(self, task_id: str, act: Act) -> Task:
         """Bring a removed task back under its id."""
-        return self._files.persist(lambda: edges.restore(self._files, task_id, act))
+        return self._files.persist(lambda: several.restore(self._files, task_id, act))
 
     def signal(self) -> None:
         """Wake whoever waits in this process, at once."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from taskyard.shapes import as_object
 from taskyard.tasklist.model import Act, Change, Task
 from taskyard.tasklist.task_file import DeletedMark, Unreadable, task_from
 
@@ -39,8 +40,7 @@ def life(journal: Journal, ledger: Ledger, task_id: str) -> list[Change]:
     position = ledger.row(task_id).entry
     while position is not None and (entry := journal.read(position)) is not None:
         found.append(change_from(position, entry))
-        prev = entry.get("prev")
-        before = prev.get(task_id) if isinstance(prev, dict) else None
+        before = (as_object(entry.get("prev")) or {}).get(task_id)
         position = before if isinstance(before, int) and before < position else None
     return found[::-1]
 
@@ -57,8 +57,8 @@ def last_seen(journal: Journal, ledger: Ledger, task_id: str) -> tuple[Task, Cha
 
 def change_from(entry_id: int, entry: dict[str, object], *, aborted: bool = False) -> Change:
     """A log entry as a record; whatever cannot be read in it is left out."""
-    tasks = entry.get("tasks")
-    states = {str(key): _task(str(key), raw) for key, raw in tasks.items()} if isinstance(tasks, dict) else {}
+    tasks = as_object(entry.get("tasks")) or {}
+    states = {task_id: _task(task_id, raw) for task_id, raw in tasks.items()}
     at, by = entry.get("at"), entry.get("by")
     act = Act(
         by if isinstance(by, str) else None,
@@ -70,16 +70,16 @@ def change_from(entry_id: int, entry: dict[str, object], *, aborted: bool = Fals
 
 
 def _note(entry: dict[str, object]) -> str:
-    damaged = entry.get("damaged")
-    if isinstance(damaged, dict):
+    if damaged := as_object(entry.get("damaged")):
         return "; ".join(f"{task_id}.json: {why}" for task_id, why in damaged.items())
     return str(entry.get("note", ""))
 
 
 def _task(task_id: str, raw: object) -> Task | None:
-    if not isinstance(raw, dict):
+    found = as_object(raw)
+    if found is None:
         return None
     try:
-        return task_from(task_id, raw)
+        return task_from(task_id, found)
     except (Unreadable, DeletedMark):
         return None

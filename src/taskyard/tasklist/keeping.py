@@ -10,7 +10,7 @@ from taskyard.tasklist.rules import merged
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
 #: With nothing unfinished only file events matter; this is how long one sleep for them lasts.
 _LONG = 3600.0
@@ -137,7 +137,7 @@ class Keeping(ListCore):
         self.outside.changed()
         return task
 
-    def _remove(self, ids: list[str], cause: str, agent: str | None, note: str) -> tuple[Task, ...]:
+    def _remove(self, ids: Sequence[str], cause: str, agent: str | None, note: str) -> tuple[Task, ...]:
         if not ids:
             return ()
         gone = self.store.remove(ids, self._act(agent, cause, note=note))

@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import json
 import os
+from typing import cast
 
 from taskyard.clock import now_ms
 from taskyard.disk import files
 from taskyard.names import is_id
+from taskyard.shapes import as_object
 from taskyard.tasklist.model import Lease, Task
 
 TYPE_CHECKING = False
@@ -72,14 +74,20 @@ class LeaseFiles:
 def _parsed(data: bytes) -> tuple[Lease | None, int]:
     """A record as written above; one that cannot be read holds nothing."""
     try:
-        raw = json.loads(data)
-        losses = raw.pop("losses", 0) if isinstance(raw, dict) else 0
-        known = {name: raw[name] for name in Lease._fields if name in raw}
-        lease = Lease(**known) if "token" in known else None
-    except (ValueError, TypeError, RecursionError):
+        raw = as_object(json.loads(data)) or {}
+    except (ValueError, RecursionError):
         return None, 0
-    well_formed = lease is None or (
-        all(isinstance(getattr(lease, name), str) for name in ("owner", "instance", "token", "kind", "host", "lock"))
-        and isinstance(lease.expires, int | None)
+    texts = {name: raw.get(name, "") for name in ("owner", "instance", "token", "kind", "host", "lock")}
+    numbers = {name: raw.get(name) for name in ("since", "expires", "losses")}
+    losses = numbers["losses"] if isinstance(numbers["losses"], int) else 0
+    if not texts["token"] or not all(isinstance(text, str) for text in texts.values()):
+        return None, losses
+    since, expires = numbers["since"], numbers["expires"]
+    return (
+        Lease(
+            **cast("dict[str, str]", texts),
+            since=since if isinstance(since, int) else 0,
+            expires=expires if isinstance(expires, int) else None,
+        ),
+        losses,
     )
-    return (lease if well_formed else None), (losses if isinstance(losses, int) else 0)

@@ -80,9 +80,7 @@ class ListFiles:
             self.folder.make()
             self._network = is_network(self.folder.path)
             sync = self.settings.durability == "power"
-            writer = Writer(
-                self.folder, self.tasks.reader, self.leases, timeout=self.settings.lock_timeout, sync=sync
-            )
+            writer = Writer(self.folder, self.tasks.reader, self.leases, timeout=self.settings.lock_timeout, sync=sync)
             settler = Settler(writer, self.tasks.reader, self.leases, self.hold)
             self._opened = (_identity(self.folder.ours), writer, settler)
             for task_id in settler.unsettled():

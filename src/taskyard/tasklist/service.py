@@ -139,9 +139,7 @@ class TaskList(Keeping):
         claimed = self._claimed(found)
         return self.start(found.id, agent=caller.agent) if start else claimed
 
-    def start(
-        self, task_id: str, *, agent: str | None = None, force: bool = False, token: str | None = None
-    ) -> Task:
+    def start(self, task_id: str, *, agent: str | None = None, force: bool = False, token: str | None = None) -> Task:
         """Say that work begins. A task without an owner becomes the starter's."""
         return self.update(task_id, status="in_progress", agent=agent, force=force, token=token)
 
@@ -161,9 +159,7 @@ class TaskList(Keeping):
         """Name a new owner, who gets mail; None takes the owner away."""
         return self.update(task_id, owner=owner or "", agent=agent)
 
-    def release(
-        self, task_id: str, *, agent: str | None = None, token: str | None = None, force: bool = False
-    ) -> Task:
+    def release(self, task_id: str, *, agent: str | None = None, token: str | None = None, force: bool = False) -> Task:
         """Put a task back into the pool: no owner, pending. `force`: also somebody else's."""
         task_id = check_id(task_id)
         caller = self._caller(task_id, agent or self.agent, token=token, force=force)

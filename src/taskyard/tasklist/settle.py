@@ -12,6 +12,7 @@ from __future__ import annotations
 import json
 
 from taskyard.errors import Busy, StorageError
+from taskyard.shapes import as_object
 from taskyard.tasklist.ledger import Row, row_for
 from taskyard.tasklist.model import Act
 from taskyard.tasklist.task_file import encoded
@@ -127,11 +128,9 @@ class Settler:
         """What the log says the unfinished writer wanted; None if it never got that far."""
         assert row.intent is not None
         for entry_id, entry in self._writer.journal.since(row.intent):
-            tasks, prev = entry.get("tasks"), entry.get("prev")
-            if not isinstance(tasks, dict) or not isinstance(prev, dict) or task_id not in tasks:
-                continue
-            if entry.get("of") is None and prev.get(task_id) == row.entry:
-                return entry_id, tasks
+            tasks, prev = as_object(entry.get("tasks")) or {}, as_object(entry.get("prev")) or {}
+            if task_id in tasks and prev.get(task_id) == row.entry:
+                return entry_id, {key: as_object(state) for key, state in tasks.items()}
         return None
 
     def _close(self, hold: Hold, entry: int, tasks: Mapping[str, dict[str, object] | None]) -> None:

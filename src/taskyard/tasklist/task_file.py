@@ -8,10 +8,12 @@ knows are carried over, so that an older version never erases what a newer one w
 from __future__ import annotations
 
 import json
-from json.encoder import encode_basestring  # type: ignore[attr-defined]  # C-made; in no stub
+from json.encoder import encode_basestring
+from typing import cast
 
 from taskyard.errors import BadValue
 from taskyard.names import is_id
+from taskyard.shapes import as_list, as_object
 from taskyard.tasklist.model import Task, TaskStatus
 
 TYPE_CHECKING = False
@@ -23,7 +25,8 @@ DEEPEST_METADATA = 50
 LARGEST_METADATA = 1_000_000
 
 _KNOWN = frozenset(
-    "id subject description activeForm owner status blocks blockedBy metadata createdAt updatedAt".split()
+    {"id", "subject", "description", "activeForm", "owner", "status"}
+    | {"blocks", "blockedBy", "metadata", "createdAt", "updatedAt"}
 )
 _STATUS = {status.value: status for status in TaskStatus}
 
@@ -55,7 +58,7 @@ def document(data: bytes) -> dict[str, object]:
         raise Unreadable("it is empty" if not data.strip(b"\0 \n") else f"it is not JSON ({error})") from None
     if not isinstance(found, dict):
         raise Unreadable("it is JSON, but no object")
-    return found
+    return cast("dict[str, object]", found)
 
 
 def task_from(task_id: str, raw: Mapping[str, object]) -> Task:
@@ -74,7 +77,7 @@ def task_from(task_id: str, raw: Mapping[str, object]) -> Task:
     subject = get("subject")
     if not isinstance(subject, str):
         raise Unreadable("it has no subject")
-    metadata = get("metadata") or {}
+    metadata: object = get("metadata") or {}
     if not isinstance(metadata, dict):
         raise Unreadable("its metadata is no object")
     return Task(
@@ -86,7 +89,7 @@ def task_from(task_id: str, raw: Mapping[str, object]) -> Task:
         _STATUS[status],
         _ids(raw, "blocks"),
         _ids(raw, "blockedBy"),
-        metadata,
+        cast("dict[str, object]", metadata),
         _moment(get("createdAt")),
         _moment(get("updatedAt")),
     )
@@ -107,7 +110,7 @@ def _ids(raw: Mapping[str, object], key: str) -> tuple[str, ...]:
         raise Unreadable(f"its {key} is no list")
     if not isinstance(value, list):
         raise Unreadable(f"its {key} is no list")
-    ids = [str(item) for item in value if isinstance(item, (str, int))]
+    ids = [str(item) for item in cast("list[object]", value) if isinstance(item, (str, int))]
     return tuple(dict.fromkeys(item for item in ids if is_id(item)))  # what no task can be called blocks nothing
 
 
@@ -157,17 +160,18 @@ def check_metadata(metadata: object) -> dict[str, object]:
     Raises:
         BadValue: it is no object, too deep, too large, or holds what JSON cannot.
     """
-    if not isinstance(metadata, dict) or not all(isinstance(key, str) for key in metadata):
-        raise BadValue("metadata", metadata, "an object with text keys")
-    if _depth(metadata) > DEEPEST_METADATA:
+    found = as_object(metadata)
+    if found is None:
+        raise BadValue("metadata", str(metadata), "an object with text keys")
+    if _depth(found) > DEEPEST_METADATA:
         raise BadValue("metadata", "this object", f"at most {DEEPEST_METADATA} levels")
     try:
-        size = len(json.dumps(metadata, ensure_ascii=False, allow_nan=False).encode("utf-8"))
+        size = len(json.dumps(found, ensure_ascii=False, allow_nan=False).encode("utf-8"))
     except (TypeError, ValueError) as error:
         raise BadValue("metadata", "this object", f"plain JSON values ({error})") from None
     if size > LARGEST_METADATA:
         raise BadValue("metadata", f"an object of {size:,} bytes", f"at most {LARGEST_METADATA:,} bytes")
-    return metadata
+    return found
 
 
 def _depth(value: object) -> int:
@@ -175,10 +179,11 @@ def _depth(value: object) -> int:
     level, here = 0, [value]
     while here and level <= DEEPEST_METADATA:
         level += 1
-        here = [
-            inner
-            for item in here
-            if isinstance(item, (dict, list, tuple))
-            for inner in (item.values() if isinstance(item, dict) else item)
-        ]
+        here = [inner for item in here for inner in _inside(item)]
     return level
+
+
+def _inside(value: object) -> list[object]:
+    if isinstance(value, dict):
+        return list(cast("dict[object, object]", value).values())
+    return as_list(value) or []
