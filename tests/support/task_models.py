@@ -15,7 +15,7 @@ from bisect import bisect_right
 from collections.abc import Hashable, Iterable, Sequence
 from typing import NamedTuple
 
-from tests.support.linearizable import Event
+from support.linearizable import Event
 
 PENDING, IN_PROGRESS, COMPLETED = "pending", "in_progress", "completed"
 

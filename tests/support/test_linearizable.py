@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.support.linearizable import Event, check, recorded
-from tests.support.task_models import PENDING, IdCounter, State, TaskModel, TaskState
+from support.linearizable import Event, check, recorded
+from support.task_models import PENDING, IdCounter, State, TaskModel, TaskState
 
 FREE = TaskModel(initial=TaskState())
 
