@@ -84,7 +84,7 @@ class ListFiles:
             settler = Settler(writer, self.tasks.reader, self.leases, self.hold)
             self._opened = (_identity(self.folder.ours), writer, settler)
             for task_id in settler.unsettled():
-                settler.settle(task_id)
+                settler.settle_if_free(task_id)
         return self._opened
 
     def close(self) -> None:
@@ -101,8 +101,9 @@ class ListFiles:
         reading: Iterable[str] = (),
         whole: bool = False,
         everything: bool = False,
+        timeout: float | None = None,
     ) -> Hold:
-        """Take locks (see `Hold`), in the folder as it is now."""
+        """Take locks (see `Hold`), in the folder as it is now; `timeout`: other than the setting's."""
         if self._open()[0] != _identity(self.folder.ours):
             self.close()
             self._open()
@@ -114,7 +115,7 @@ class ListFiles:
             everything=everything,
             foreign=self._foreign,
             network=self._network,
-            timeout=self.settings.lock_timeout,
+            timeout=self.settings.lock_timeout if timeout is None else timeout,
         )
 
     def seen(self, hold: Hold, task_id: str) -> tuple[Task, Seen | None]:
