@@ -31,7 +31,8 @@ def _arguments(parser: Parser) -> None:
 
 
 def _run(args: Args) -> int:
-    given, data = extras(args), metadata(args)
+    given: Extras = extras(args)
+    data = metadata(args)
     if not (given or data or args.clear) and all(getattr(args, name) is None for name in _CHANGES):
         raise UsageError(f"What shall be different about #{args.id}? See `taskyard task edit -h`.")
     with open_yard(args) as yard:
