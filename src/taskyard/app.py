@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from taskyard.hooks.book import HookBook
     from taskyard.hooks.watch import HookWatch
     from taskyard.identity import Identity
+    from taskyard.tasklist.list_files import ListFiles
     from taskyard.tasklist.mailbox import Post
     from taskyard.tasklist.model import Lease, Task
     from taskyard.tasklist.outside import Evidence
@@ -120,7 +121,7 @@ class Surroundings:
         if self._hooks is None:
             from taskyard.hooks.watch import HookWatch
 
-            self._hooks = HookWatch(_project(), report=lambda problem: self._report(problem.text))
+            self._hooks = HookWatch(project_here(), report=lambda problem: self._report(problem.text))
         return self._hooks.book()
 
     def ask_hooks(self, event: str, task: Task, agent: str | None) -> None:
@@ -148,7 +149,7 @@ class Surroundings:
         from taskyard.acceptance import run_acceptance
         from taskyard.tasklist.outside import Evidence
 
-        found = run_acceptance(dict(spec), default_cwd=_project() or os.getcwd())
+        found = run_acceptance(dict(spec), default_cwd=project_here() or os.getcwd())
         return Evidence(found.command, found.exit_code, found.output, found.seconds, found.at)
 
     def tell(self, recipient: str, *, sender: str | None, kind: str, text: str, data: Mapping[str, object]) -> None:
@@ -203,7 +204,7 @@ def open(
     name = agent if agent is not None else os.environ.get("TASKYARD_AGENT")
     if name is not None:
         check_name("an agent", name)
-    folder = os.path.abspath(str(os.fspath(tasks_dir))) if tasks_dir is not None else paths.tasks_dir()
+    folder = folder_of(tasks_dir)
 
     def of_list(name: str) -> TaskStore:
         return _store(store, folder, name, settings, foreign_writers)
@@ -225,18 +226,28 @@ def _store(
 ) -> TaskStore:
     if store is None or store == "files":
         from taskyard.tasklist.file_store import FileStore
-        from taskyard.tasklist.list_files import ListFiles
 
-        if foreign is None:
-            foreign = _is_claude(folder)
-        return FileStore(ListFiles(ListFolder(folder, name), settings, foreign=foreign, alive=_alive))
+        return FileStore(files_of(folder, name, settings, foreign))
     if store == "memory:":
         from taskyard.tasklist.memory_store import MemoryStore
 
-        return MemoryStore(name)
+        return MemoryStore(name, lease_losses=settings.lease_losses)
     if isinstance(store, str):
         raise BadValue("store", store, '"files", "memory:" or a store')
     return store
+
+
+def files_of(folder: str, name: str, settings: config.Settings, foreign: bool | None = None) -> ListFiles:
+    """A list's files, with other programs' locks taken where those write; see `open`."""
+    from taskyard.tasklist.list_files import ListFiles
+
+    is_shared = _is_claude(folder) if foreign is None else foreign
+    return ListFiles(ListFolder(folder, name), settings, foreign=is_shared, alive=_alive)
+
+
+def folder_of(tasks_dir: str | os.PathLike[str] | None) -> str:
+    """The folder of lists, as `open` understands it."""
+    return os.path.abspath(str(os.fspath(tasks_dir))) if tasks_dir is not None else paths.tasks_dir()
 
 
 def _alive(lock: str, host: str) -> bool | None:
@@ -251,7 +262,7 @@ def _is_claude(folder: str) -> bool:
     return os.path.realpath(folder) == claude
 
 
-def _project() -> str | None:
+def project_here() -> str | None:
     """The project of the folder this process works in."""
     try:
         return paths.project_root(os.getcwd())[0]

@@ -13,7 +13,7 @@ from taskyard.disk import exchange
 @pytest.fixture(params=["as the kernel offers it", "without renameat2"])
 def kernel(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> bool:
     """Whether the kernel can swap; both ways keep the promises they share."""
-    can = request.param == "as the kernel offers it"
+    can = bool(request.param == "as the kernel offers it")
     if not can:
         monkeypatch.setattr(exchange, "_renameat2", lambda *_: errno.ENOSYS)
     return can

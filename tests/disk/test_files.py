@@ -117,7 +117,7 @@ def test_a_folder_that_is_something_else_is_refused(tmp_path: Path, kind: str) -
     else:
         path.symlink_to(tmp_path / kind.split()[-1])
 
-    with pytest.raises(StorageError, match="not a folder|symbolic link"):
+    with pytest.raises(StorageError, match=r"not a folder|symbolic link"):
         files.make_folder(str(path))
 
 

@@ -15,8 +15,8 @@ from taskyard.disk.kernel_lock import RangeLock
 from taskyard.errors import StorageError
 
 
-def journal(folder: Path, **options: int) -> Journal:
-    return Journal(str(folder), **options)
+def journal(folder: Path, *, segment_size: int = 1 << 20) -> Journal:
+    return Journal(str(folder), segment_size=segment_size)
 
 
 def add(log: Journal, **entry: object) -> int:

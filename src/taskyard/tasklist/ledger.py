@@ -14,6 +14,7 @@ import struct
 import zlib
 
 from taskyard.disk.files import storage_error
+from taskyard.names import LARGEST_ID
 from taskyard.typed import NamedTuple
 
 TYPE_CHECKING = False
@@ -112,7 +113,7 @@ def _rows(fd: int) -> Iterator[tuple[str, Row]]:
         data = os.pread(fd, 4096 * _ROW.size, position)
         whole = len(data) - len(data) % _ROW.size
         for index, fields in enumerate(_ROW.iter_unpack(data[:whole]), position // _ROW.size):
-            if fields[0] or fields[1]:
+            if (fields[0] or fields[1]) and 0 < index <= LARGEST_ID:
                 yield str(index), _row(fields)
         if not whole:
             return

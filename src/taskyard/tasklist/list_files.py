@@ -53,7 +53,7 @@ class ListFiles:
     ) -> None:
         self.folder = folder
         self.settings = settings
-        self.tasks = ListReader(folder, alive=alive)
+        self.tasks = ListReader(folder, alive=alive, was_removed=self._was_removed)
         self.leases = self.tasks.leases
         self._foreign = foreign
         self._network = False
@@ -91,6 +91,12 @@ class ListFiles:
             return None
         return dict(writer.ledger.rows()) if ids is None else {one: writer.ledger.row(one) for one in ids}
 
+    def _was_removed(self, task_id: str) -> bool:
+        """Whether a task that stands in the older `tasks.json` had a file of its own, or a life, that ended."""
+        writer = self.writer_if_allowed()
+        row = writer.ledger.row(task_id) if writer is not None else None
+        return row is not None and row.entry is not None and row.intent is None and not row.is_present
+
     def _open(self) -> tuple[int, Writer, Settler]:
         if self._opened is None:
             from taskyard.disk.kernel_lock import RangeLock
@@ -106,6 +112,8 @@ class ListFiles:
             lock = RangeLock(self.folder.lock)
             self._spare.append(lock)
             self._opened = (lock.inode(), writer, settler)
+            if not writer.ledger.highest() and writer.journal.end():
+                settler.relearn()
             for task_id in settler.unsettled():
                 settler.settle(task_id)
         return self._opened
@@ -215,8 +223,9 @@ class ListFiles:
         """
         mark = self.writer.mark.read()
         last = self._last_id = max(mark, self._last_id) if mark >= self._last_id > 0 else self._highest(mark)
-        if os.access(self.folder.task(str(last + 1)), os.F_OK):
-            last = max(last, *self.folder.ids_on_disk())
+        # Without a mark (a new list, or somebody removed it) only the files tell which ids are spent.
+        if not mark or os.access(self.folder.task(str(last + 1)), os.F_OK):
+            last = max(last, *self.folder.ids_on_disk(), 0)
         if last >= LARGEST_ID:
             raise Damaged(self.folder.mark, f"it says {last}, but ids end at {LARGEST_ID}")
         self._last_id = last + 1

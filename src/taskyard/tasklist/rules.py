@@ -48,6 +48,7 @@ class Patch(NamedTuple):
     owner: str | None = None
     status: TaskStatus | None = None
     metadata: Mapping[str, object] | None = None  #: merged key by key; None as a value deletes the key
+    extras: Mapping[str, object] | None = None  #: laid over `metadata.taskyard`, key by key
 
 
 def open_blockers(facts: Facts) -> tuple[str, ...]:
@@ -96,6 +97,9 @@ def apply(facts: Facts, patch: Patch, caller: Caller) -> Decision:
     }
     if patch.metadata is not None:
         changes["metadata"] = merged(task.metadata, patch.metadata)
+    if patch.extras is not None:
+        changed = task._replace(metadata=changes.get("metadata", task.metadata))  # type: ignore[arg-type]
+        changes["metadata"] = {**changed.metadata, "taskyard": {**changed.extra, **patch.extras}}
     lease = renewed(facts.lease, caller) if caller.token is not None else facts.lease
     decision = Decision(task._replace(**changes) if changes else task, lease)  # type: ignore[arg-type]
     if patch.owner is not None:

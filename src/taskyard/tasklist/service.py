@@ -12,7 +12,7 @@ from taskyard.errors import BadValue, Conflict, Damaged, NotFound
 from taskyard.names import check_id, check_name, check_subject, check_text
 from taskyard.tasklist import rules
 from taskyard.tasklist.keeping import Keeping
-from taskyard.tasklist.list_core import checked_ids
+from taskyard.tasklist.list_core import checked_ids, checked_metadata
 from taskyard.tasklist.model import Draft, Task, TaskStatus
 
 TYPE_CHECKING = False
@@ -58,7 +58,7 @@ class TaskList(Keeping):
             TaskStatus.PENDING,
             checked_ids(blocks),
             checked_ids(blocked_by),
-            self._metadata(metadata, extras, {}),
+            self._metadata(metadata, extras),
         )
         act = self._act(agent, "create")
         task_id = None
@@ -229,7 +229,8 @@ class TaskList(Keeping):
             check_text("active form", active_form) if active_form is not None else None,
             (check_name("an owner", owner) if owner else owner),
             _status(status),
-            self._metadata(metadata, extras, self.store.get(task_id).extra if extras else {}) or None,
+            checked_metadata(metadata) or None,
+            _checked_extras(extras),
         )
         starts = patch.status is TaskStatus.IN_PROGRESS
         caller = self._caller(task_id, agent or self.agent, token=token, force=force, claims=starts)
@@ -262,3 +263,11 @@ def _cause(patch: rules.Patch) -> str:
     if patch.status is not None:
         return _CAUSES[patch.status]
     return "assign" if patch.owner is not None else "update"
+
+
+def _checked_extras(extras: Extras) -> dict[str, object] | None:
+    if not extras:
+        return None
+    from taskyard.tasklist.extras import check_extras
+
+    return check_extras(**extras) or None

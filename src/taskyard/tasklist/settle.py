@@ -12,6 +12,7 @@ from __future__ import annotations
 import json
 
 from taskyard.errors import Busy, StorageError
+from taskyard.names import is_id
 from taskyard.shapes import as_object
 from taskyard.tasklist.ledger import Row, row_for
 from taskyard.tasklist.model import Act
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
     from taskyard.tasklist.hold import Hold
     from taskyard.tasklist.leases import LeaseFiles
+    from taskyard.tasklist.model import Task
     from taskyard.tasklist.reader import Seen, TaskReader
     from taskyard.tasklist.writer import Writer
 
@@ -57,11 +59,18 @@ class Settler:
         if is_as_known(row, seen):
             return
         if seen is not None and seen.damage is not None:
-            entry = self._writer.log(_EXTERNAL, {}, damaged={task_id: seen.damage})
+            # There is no state to log, but what came before must still be found.
+            entry = self._writer.log(_EXTERNAL, {}, about=(task_id,), damaged={task_id: seen.damage})
         else:
             state = encoded(seen.task, seen.raw) if seen is not None and seen.task is not None else None
             entry = self._writer.log(_EXTERNAL, {task_id: state})
         self._writer.ledger.put(task_id, _row(entry, seen))
+
+    def note_consolidated(self, task: Task) -> None:
+        """Log a task that only the older file has, as it is there."""
+        if self._writer.ledger.row(task.id).entry is None:
+            entry = self._writer.log(_EXTERNAL, {task.id: encoded(task)})
+            self._writer.ledger.put(task.id, Row(entry))
 
     def look_around(self, ids: Sequence[str]) -> None:
         """Take a look at tasks whose files seem to have changed, under their locks.
@@ -104,6 +113,18 @@ class Settler:
 
     # -- what a dead writer left -------------------------------------------------------------
 
+    def relearn(self) -> None:
+        """Fill a ledger that was lost from the log, so that every task it tells of can be brought back."""
+        with self._hold(everything=True):
+            if self._writer.ledger.highest():
+                return  # somebody was quicker
+            entries = [*self._writer.journal.since()]
+            aborted = {entry.get("of") for _, entry in entries if entry.get("cause") == "aborted"}
+            for entry_id, entry in entries:
+                if entry_id not in aborted:
+                    for task_id in filter(is_id, as_object(entry.get("tasks")) or {}):
+                        self._writer.ledger.put(task_id, Row(entry_id))
+
     def unsettled(self) -> list[str]:
         """The tasks some writer began to change and did not finish."""
         return [task_id for task_id, row in self._writer.ledger.rows() if row.intent is not None]
@@ -123,6 +144,13 @@ class Settler:
                 self._forget(ids)
             elif list(found[1]) == ids:
                 self._close(*found)
+
+    def tidy_lease(self, task_id: str) -> None:
+        """Drop a lease record that fits no owner any more, since another program changed the task."""
+        with self._hold([task_id]):
+            seen = self._reader.read(task_id)
+            if seen is None or seen.damage is None:
+                self._tidy_leases([task_id])
 
     def _entry(self, task_id: str, row: Row) -> tuple[int, dict[str, dict[str, object] | None]] | None:
         """What the log says the unfinished writer wanted; None if it never got that far."""

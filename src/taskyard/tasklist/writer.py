@@ -78,16 +78,15 @@ class Writer:
             StorageError: the disk refused before anything was changed.
         """
         rows = {write.id: Row() if write.is_new else self.ledger.row(write.id) for write in writes}
-        drafts = self._drafts(writes)
-        hold.check()
-        start = self.journal.known_end()
-        for write in writes:
-            self.ledger.intend(write.id, rows[write.id], start)
         try:
+            drafts = self._drafts(writes)
+            hold.check()
+            start = self.journal.known_end()
+            for write in writes:
+                self.ledger.intend(write.id, rows[write.id], start)
             entry = self._append(act, {write.id: drafts.get(write.id) for write in writes}, rows)
         except BaseException:
-            for write in writes:
-                self.ledger.put(write.id, rows[write.id])
+            self._withdraw(rows)
             raise
         for write in writes:
             if write.lease is not None and write.lease[0] is not None:
@@ -97,9 +96,19 @@ class Writer:
             if write.lease is not None and write.lease[0] is None:
                 self._leases.write(write.id, *write.lease)
 
-    def log(self, act: Act, tasks: Mapping[str, bytes | None], **more: object) -> int:
-        """Add an entry to the list's log; its id."""
-        rows = {task_id: self.ledger.row(task_id) for task_id in tasks}
+    def _withdraw(self, rows: Mapping[str, Row]) -> None:
+        """Leave nothing of a change that was not decided."""
+        for task_id, row in rows.items():
+            _discard(self.folder.draft(task_id))
+            try:
+                if self.ledger.row(task_id) != row:
+                    self.ledger.put(task_id, row)
+            except StorageError:
+                pass  # a full disk; the next writer finds an intent without a decision
+
+    def log(self, act: Act, tasks: Mapping[str, bytes | None], *, about: Sequence[str] = (), **more: object) -> int:
+        """Add an entry to the list's log; its id. `about` names tasks it concerns without saying how they are."""
+        rows = {task_id: self.ledger.row(task_id) for task_id in (*tasks, *about)}
         return self._append(act, tasks, rows, **more)
 
     def _append(self, act: Act, tasks: Mapping[str, bytes | None], rows: Mapping[str, Row], **more: object) -> int:
@@ -121,15 +130,10 @@ class Writer:
 
     def _drafts(self, writes: Sequence[Write]) -> dict[str, bytes]:
         drafts: dict[str, bytes] = {}
-        try:
-            for write in writes:
-                if write.after is not None:
-                    data = drafts[write.id] = encoded(write.after, write.before.raw if write.before else None)
-                    self.draft(write.id, data)
-        except StorageError:
-            for task_id in drafts:
-                _discard(self.folder.draft(task_id))
-            raise
+        for write in writes:
+            if write.after is not None:
+                data = drafts[write.id] = encoded(write.after, write.before.raw if write.before else None)
+                self.draft(write.id, data)
         return drafts
 
     def draft(self, task_id: str, data: bytes) -> None:
