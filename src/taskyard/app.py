@@ -18,6 +18,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from taskyard.hooks.book import HookBook
+    from taskyard.hooks.watch import HookWatch
     from taskyard.identity import Identity
     from taskyard.tasklist.list_files import ListFiles
     from taskyard.tasklist.mailbox import Post
@@ -105,6 +107,7 @@ class Surroundings:
         self._yard = yard
         self._identity = identity
         self._report = report
+        self._hooks: HookWatch | None = None
 
     def lease(self, agent: str, *, seconds: float | None = None) -> Lease:
         """What this yard would hold a claim under."""
@@ -112,13 +115,18 @@ class Surroundings:
 
     def is_guarded(self, event: str) -> bool:
         """Whether any hook listens to `event`; cheap when none is configured."""
-        from taskyard.hooks import load
+        return self._book().any_for(event)
 
-        return load(project_here(), report=lambda problem: self._report(str(problem))).any_for(event)
+    def _book(self) -> HookBook:
+        if self._hooks is None:
+            from taskyard.hooks.watch import HookWatch
+
+            self._hooks = HookWatch(project_here(), report=lambda problem: self._report(problem.text))
+        return self._hooks.book()
 
     def ask_hooks(self, event: str, task: Task, agent: str | None) -> None:
         """Run the hooks of `event`; one may refuse."""
-        from taskyard.hooks import load, run
+        from taskyard.hooks import run
 
         payload: dict[str, object] = {
             "task_id": task.id,
@@ -130,7 +138,7 @@ class Surroundings:
         run(
             event,
             payload,
-            book=load(project_here()),
+            book=self._book(),
             cwd=os.getcwd(),
             timeout=self._yard.settings.hook_timeout,
             report=lambda ended: self._report(ended.text) if ended.text else None,
@@ -223,7 +231,7 @@ def _store(
     if store == "memory:":
         from taskyard.tasklist.memory_store import MemoryStore
 
-        return MemoryStore(name)
+        return MemoryStore(name, lease_losses=settings.lease_losses)
     if isinstance(store, str):
         raise BadValue("store", store, '"files", "memory:" or a store')
     return store
@@ -254,18 +262,12 @@ def _is_claude(folder: str) -> bool:
     return os.path.realpath(folder) == claude
 
 
-_projects: dict[str, str] = {}
-
-
 def project_here() -> str | None:
-    """The project of the current folder; looked for once per folder."""
+    """The project of the folder this process works in."""
     try:
-        here = os.getcwd()
+        return paths.project_root(os.getcwd())[0]
     except FileNotFoundError:
         return None  # the current folder was removed
-    if here not in _projects:
-        _projects[here] = paths.project_root(here)[0]
-    return _projects[here]
 
 
 def _to_stderr(text: str) -> None:

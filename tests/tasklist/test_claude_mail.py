@@ -335,9 +335,8 @@ def test_what_was_staged_before_a_crash_arrives_even_if_the_inbox_is_gone(yard: 
     for step in range(1, 60):
         yard.fill([entry(f"{step}", step)])
         died = die_at(step, lambda: yard.post().unread_count("pybot"))
-        staged = os.path.isdir(f"{yard.home}/mail/crew/pybot/stage") and os.listdir(
-            f"{yard.home}/mail/crew/pybot/stage"
-        )
+        stage = f"{yard.home}/mail/crew/pybot/stage"
+        staged = os.listdir(stage) if os.path.isdir(stage) else []
         (yard.inboxes / "pybot.json").unlink()
         texts = [message.text for message in yard.post().read("pybot")]
         assert len(texts) <= 1

@@ -12,6 +12,8 @@ Role
 
 from __future__ import annotations
 
+import os
+
 from taskyard.clock import now_ms
 from taskyard.errors import AlreadyClaimed, AlreadyResolved, Busy, Conflict, Damaged, StorageError, TaskNotFound
 from taskyard.tasklist.list_files import ListFiles
@@ -25,6 +27,9 @@ if TYPE_CHECKING:
     from taskyard.tasklist.hold import Hold
     from taskyard.tasklist.reader import Seen
     from taskyard.tasklist.store import Rule
+
+#: How often a claim looks at a task that somebody else is just writing, before it waits in line.
+_GLANCES = 10
 
 #: How much of a record is the file's; the rest belongs to answers.
 _STORED = Task._fields.index("lease")
@@ -46,7 +51,7 @@ class FileStore:
 
     def get(self, task_id: str) -> Task:
         """One task, with its lease; a dead holder's is released first."""
-        task = self._files.tasks.get(task_id)
+        task = self._files.tasks.get(task_id) if self._files.folder.exists() else None
         if task is None:
             raise self._files.missing(task_id)
         if task.lease is not None and self._leases.is_dead(task.lease):
@@ -112,9 +117,12 @@ class FileStore:
 
         with self._files.hold(whole=True) as hold:
             new_id = task_id or self._files.next_id()
-            hold.add(new_id)
             task = new_task(new_id, draft)
-            self._files.writer.commit(hold, act, [Write(new_id, None, task)])
+            try:
+                self._files.writer.commit(hold, act, [Write(new_id, None, task, is_new=task_id is None)])
+            except StorageError:
+                self._files.take_back(new_id)
+                raise
         return task
 
     def update(
@@ -123,8 +131,20 @@ class FileStore:
         """Let `rule` decide about one task under its lock, and save what it says."""
         reading: Sequence[str] = ()
         if with_blockers:
-            reading = self._blockers_unless_refused(task_id, rule, whole_list)
-        return self._files.persist(lambda: self._update(task_id, rule, act, reading, with_blockers, whole_list))
+            # Many may want the same task at once: all but one can be refused without ever waiting for its lock.
+            for _ in range(_GLANCES):
+                reading = self._blockers_unless_refused(task_id, rule, whole_list)
+                try:
+                    return self._persist(task_id, rule, act, reading, with_blockers, whole_list, patient=False)
+                except Busy:
+                    os.sched_yield()
+        return self._persist(task_id, rule, act, reading, with_blockers, whole_list, patient=True)
+
+    def _persist(
+        self, task_id: str, rule: Rule, act: Act, reading: Sequence[str], blockers: bool, whole: bool, *, patient: bool
+    ) -> Task:
+        attempt = lambda: self._update(task_id, rule, act, reading, blockers, whole, patient=patient)  # noqa: E731
+        return self._files.persist(attempt)
 
     def _blockers_unless_refused(self, task_id: str, rule: Rule, whole_list: bool) -> Sequence[str]:
         """The blockers' ids. What needs no lock is refused here: that the task is somebody's, or done."""
@@ -134,7 +154,7 @@ class FileStore:
         settled = task.is_done or (task.lease is not None and not self._leases.is_dead(task.lease))
         if settled and not whole_list:
             try:
-                rule(Facts(task._replace(blocked_by=()), task.lease, self._files.tasks.look, tuple))
+                rule(Facts(task, task.lease, _unseen, tuple))
             except (AlreadyClaimed, AlreadyResolved):
                 raise
             except Conflict:
@@ -142,10 +162,18 @@ class FileStore:
         return task.blocked_by
 
     def _update(
-        self, task_id: str, rule: Rule, act: Act, reading: Sequence[str], with_blockers: bool, whole: bool
+        self,
+        task_id: str,
+        rule: Rule,
+        act: Act,
+        reading: Sequence[str],
+        with_blockers: bool,
+        whole: bool,
+        *,
+        patient: bool,
     ) -> Task:
-        with self._files.hold([task_id], reading=reading, whole=whole) as hold:
-            task, seen = self._files.seen(hold, task_id)
+        with self._files.hold([task_id], reading=reading, whole=whole, patient=patient) as hold:
+            task, seen = self._files.seen(task_id)
             complete = not with_blockers or {*reading, task_id}.issuperset(task.blocked_by)
             if complete:
                 lease, losses = self._leases.read(task_id)
@@ -156,7 +184,8 @@ class FileStore:
                     lease = None
                 facts = Facts(task, lease, self._files.tasks.look, self._files.tasks.everything)
                 return self._save(hold, act, facts, rule(facts), seen, losses)
-        return self._update(task_id, rule, act, task.blocked_by, with_blockers, whole)  # it has new blockers
+        # It has new blockers: start over with those.
+        return self._update(task_id, rule, act, task.blocked_by, with_blockers, whole, patient=patient)
 
     def _save(self, hold: Hold, act: Act, facts: Facts, decision: Decision, seen: Seen | None, losses: int) -> Task:
         from taskyard.tasklist.writer import Write
@@ -188,12 +217,18 @@ class FileStore:
     def _release_dead(self, ids: Iterable[str]) -> bool:
         """Put tasks of dead holders back into the pool; False where we may not, or somebody is at it."""
         act = Act(None, "look", "watch")
+        released = False
         try:
             for task_id in ids:
-                self.update(task_id, lambda facts: Decision(facts.task, facts.lease), act)
-        except (StorageError, Busy, TaskNotFound, Damaged):
-            return False
-        return True
+                try:
+                    self.update(task_id, lambda facts: Decision(facts.task, facts.lease), act)
+                    released = True
+                except (TaskNotFound, Damaged):
+                    pass  # another program's doing; it must not keep the others from coming back
+                self._files.settler.tidy_lease(task_id)
+        except (StorageError, Busy):
+            pass
+        return released
 
     def claim_next(self, order: Callable[[Sequence[Task]], Sequence[str]], rule: Rule, act: Act) -> Task | None:
         """The first task, in the order given, that `rule` accepts."""
@@ -237,3 +272,8 @@ class FileStore:
     def close(self) -> None:
         """Let go of open files."""
         self._files.close()
+
+
+def _unseen(_: str) -> Task | None:
+    """No other task: blockers are left out of a decision that only asks whose the task is."""
+    return None

@@ -38,11 +38,19 @@ def life(journal: Journal, ledger: Ledger, task_id: str) -> list[Change]:
     """Every change of one task, oldest first, by following its entries back."""
     found: list[Change] = []
     position = ledger.row(task_id).entry
-    while position is not None and (entry := journal.read(position)) is not None:
+    while position is not None:
+        entry = journal.read(position)
+        prev = as_object(entry.get("prev")) if entry is not None else None
+        if entry is None or prev is None or task_id not in prev:
+            return _life_by_scan(journal, ledger, task_id)  # a spoiled row or entry broke the chain
         found.append(change_from(position, entry))
-        before = (as_object(entry.get("prev")) or {}).get(task_id)
+        before = prev[task_id]
         position = before if isinstance(before, int) and before < position else None
     return found[::-1]
+
+
+def _life_by_scan(journal: Journal, ledger: Ledger, task_id: str) -> list[Change]:
+    return [change for change in changes(journal, ledger, 0) if task_id in change.tasks and not change.aborted]
 
 
 def last_seen(journal: Journal, ledger: Ledger, task_id: str) -> tuple[Task, Change] | None:

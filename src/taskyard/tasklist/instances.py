@@ -125,7 +125,11 @@ def alive(lock_path: str, host: str) -> bool | None:
     here = this_host()
     if host != here:
         return False if host.partition("/")[0] == here.partition("/")[0] else None
-    if is_held(lock_path):
+    try:
+        held = is_held(lock_path)
+    except (StorageError, ValueError):
+        return None  # another user's, or no path at all
+    if held:
         return True
     return False if os.path.isdir(os.path.dirname(lock_path)) else None
 

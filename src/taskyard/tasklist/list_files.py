@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from typing import TypeVar
 
     from taskyard.config import Settings
+    from taskyard.disk.kernel_lock import RangeLock
     from taskyard.tasklist.hold import Hold
     from taskyard.tasklist.ledger import Row
     from taskyard.tasklist.list_folder import ListFolder
@@ -52,11 +53,13 @@ class ListFiles:
     ) -> None:
         self.folder = folder
         self.settings = settings
-        self.tasks = ListReader(folder, alive=alive)
+        self.tasks = ListReader(folder, alive=alive, was_removed=self._was_removed)
         self.leases = self.tasks.leases
         self._foreign = foreign
         self._network = False
         self._opened: tuple[int, Writer, Settler] | None = None
+        self._spare: list[RangeLock] = []
+        self._last_id = 0
 
     @property
     def writer(self) -> Writer:
@@ -88,8 +91,15 @@ class ListFiles:
             return None
         return dict(writer.ledger.rows()) if ids is None else {one: writer.ledger.row(one) for one in ids}
 
+    def _was_removed(self, task_id: str) -> bool:
+        """Whether a task that stands in the older `tasks.json` had a file of its own, or a life, that ended."""
+        writer = self.writer_if_allowed()
+        row = writer.ledger.row(task_id) if writer is not None else None
+        return row is not None and row.entry is not None and row.intent is None and not row.is_present
+
     def _open(self) -> tuple[int, Writer, Settler]:
         if self._opened is None:
+            from taskyard.disk.kernel_lock import RangeLock
             from taskyard.disk.mounts import is_network
             from taskyard.tasklist.settle import Settler
             from taskyard.tasklist.writer import Writer
@@ -97,9 +107,13 @@ class ListFiles:
             self.folder.make()
             self._network = is_network(self.folder.path)
             sync = self.settings.durability == "power"
-            writer = Writer(self.folder, self.tasks.reader, self.leases, timeout=self.settings.lock_timeout, sync=sync)
+            writer = Writer(self.folder, self.tasks.reader, self.leases, sync=sync)
             settler = Settler(writer, self.tasks.reader, self.leases, self.hold)
-            self._opened = (_identity(self.folder.ours), writer, settler)
+            lock = RangeLock(self.folder.lock)
+            self._spare.append(lock)
+            self._opened = (lock.inode(), writer, settler)
+            if not writer.ledger.highest() and writer.journal.end():
+                settler.relearn()
             for task_id in settler.unsettled():
                 settler.settle(task_id)
         return self._opened
@@ -109,6 +123,8 @@ class ListFiles:
         if self._opened is not None:
             self._opened[1].close()
             self._opened = None
+        while self._spare:
+            self._spare.pop().close()
         self.tasks.close()
 
     def hold(
@@ -118,25 +134,43 @@ class ListFiles:
         reading: Iterable[str] = (),
         whole: bool = False,
         everything: bool = False,
+        patient: bool = True,
     ) -> Hold:
-        """Take locks (see `Hold`), in the folder as it is now."""
+        """Take locks (see `Hold`), in the folder as it is now; without patience, only what is free right now."""
         from taskyard.tasklist.hold import Hold
 
-        if self._open()[0] != _identity(self.folder.ours):
-            self.close()
-            self._open()
         return Hold(
             self.folder,
             ids,
             reading=reading,
             whole=whole,
             everything=everything,
+            kernel=self._borrow(),
+            give_back=self._spare.append,
             foreign=self._foreign,
-            network=self._network,
-            timeout=self.settings.lock_timeout,
+            timeout=self.settings.lock_timeout if patient else 0.0,
         )
 
-    def seen(self, hold: Hold, task_id: str) -> tuple[Task, Seen | None]:
+    def _borrow(self) -> RangeLock | None:
+        """The list's lock file, open; everything is opened anew if the folder is no longer the same."""
+        from taskyard.disk.kernel_lock import RangeLock
+
+        known = self._open()[0]
+        if self._network:
+            return None
+        for _ in range(3):
+            try:
+                lock = self._spare.pop() if self._spare else RangeLock(self.folder.lock)
+                if lock.inode() == known:
+                    return lock
+                lock.close()
+            except StorageError:
+                pass  # the folder is gone: opening makes it anew, or says why not
+            self.close()
+            known = self._open()[0]
+        raise StorageError(self.folder.path, "it is being removed again and again")
+
+    def seen(self, task_id: str) -> tuple[Task, Seen | None]:
         """A task we hold, as it is now; what another program did to it is logged first.
 
         The second is its file; None if only the older `tasks.json` has it.
@@ -148,7 +182,7 @@ class ListFiles:
         if self.writer.ledger.row(task_id).intent is not None:
             raise Unsettled(task_id)
         found = self.tasks.reader.read(task_id)
-        self.settler.note_external(hold, task_id, found)
+        self.settler.note_external(task_id, found)
         if found is not None and found.damage is not None:
             raise Damaged(self.folder.task(task_id), found.damage)
         if found is not None and found.task is not None:
@@ -187,20 +221,28 @@ class ListFiles:
 
         The caller holds the list.
         """
-        return str(self.folder.raise_mark(self._id_after))
-
-    def _id_after(self, mark: int) -> int:
-        last = max(mark, self.writer.ledger.highest(), self.tasks.highest_consolidated())
-        if last < LARGEST_ID and os.path.lexists(self.folder.task(str(last + 1))):
-            last = max(last, *self.folder.ids_on_disk())
+        mark = self.writer.mark.read()
+        last = self._last_id = max(mark, self._last_id) if mark >= self._last_id > 0 else self._highest(mark)
+        # Without a mark (a new list, or somebody removed it) only the files tell which ids are spent.
+        if not mark or os.access(self.folder.task(str(last + 1)), os.F_OK):
+            last = max(last, *self.folder.ids_on_disk(), 0)
         if last >= LARGEST_ID:
             raise Damaged(self.folder.mark, f"it says {last}, but ids end at {LARGEST_ID}")
-        return last + 1
+        self._last_id = last + 1
+        self.writer.mark.write(self._last_id)
+        return str(self._last_id)
 
+    def _highest(self, mark: int) -> int:
+        """The highest id by everything there is: asked by the first create of a process, and if the mark fell."""
+        return max(mark, self._last_id, self.writer.ledger.highest(), self.tasks.highest_consolidated())
 
-def _identity(path: str) -> int:
-    """What tells a folder from another one made later in its place; 0 if there is none."""
-    try:
-        return os.stat(path).st_ino
-    except OSError:
-        return 0
+    def keep_above(self, task_id: int) -> None:
+        """See to it that no id up to this one is given out again. The caller holds the list."""
+        if self.writer.mark.read() < task_id:
+            self.writer.mark.write(task_id)
+
+    def take_back(self, task_id: str) -> None:
+        """Undo `next_id` for a task that could not even be drafted: nobody ever heard of it."""
+        if self.writer.ledger.highest() < int(task_id):
+            self._last_id = 0
+            self.writer.mark.write(int(task_id) - 1)

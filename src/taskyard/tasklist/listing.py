@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from _thread import allocate_lock
+from _thread import allocate_lock, get_ident
 
 from taskyard.disk.follow import follow, signal
 from taskyard.errors import Damaged
@@ -28,8 +28,15 @@ if TYPE_CHECKING:
 class ListReader:
     """Everything on one list, as its files and lease records say."""
 
-    def __init__(self, folder: ListFolder, *, alive: Callable[[str, str], bool | None]) -> None:
+    def __init__(
+        self,
+        folder: ListFolder,
+        *,
+        alive: Callable[[str, str], bool | None],
+        was_removed: Callable[[str], bool] = lambda _: False,
+    ) -> None:
         self._folder = folder
+        self._was_removed = was_removed
         self.reader = TaskReader(folder)
         self.leases = LeaseFiles(folder, alive=alive)
         self.consolidated = Consolidated(folder.consolidated)
@@ -37,7 +44,7 @@ class ListReader:
         self._plain: tuple[list[Task], list[DamagedFile]] | None = None
         self._whole: Listing | None = None
         self._feed: Followed | None = None
-        self._wake: Followed | None = None
+        self._wakes: dict[int, Followed] = {}
         self._looks = 0
         self._one_at_a_time = allocate_lock()
 
@@ -134,11 +141,12 @@ class ListReader:
 
     def wait(self, timeout: float, *, debounce: float) -> bool:
         """Sleep until a file event or a signal of this process says that something may have changed."""
-        if self._wake is None:
-            self._wake = follow(self._folder.path)
-            return True  # nobody listened until now: what happened since the caller's last look is not known
-        woken = self._wake.wait(timeout, debounce=debounce)
-        self._wake.changed()
+        wake = self._wakes.get(get_ident())
+        if wake is None:  # each thread has its own, or one would sleep through what another was told
+            self._wakes[get_ident()] = follow(self._folder.path)
+            return True  # what happened before we followed, nobody will tell
+        woken = wake.wait(timeout, debounce=debounce)
+        wake.changed()
         return woken
 
     def signal(self) -> None:
@@ -147,10 +155,10 @@ class ListReader:
 
     def close(self) -> None:
         """Follow the folder no longer."""
-        for feed in (self._feed, self._wake):
+        for feed in (self._feed, *self._wakes.values()):
             if feed is not None:
                 feed.close()
-        self._feed = self._wake = None
+        self._feed, self._wakes = None, {}
         self.leases.close()
         self._looks = 0
 
@@ -162,7 +170,7 @@ class ListReader:
         rows = known(None if gone is None else {*fresh, *gone})
         if rows is None:
             return []
-        changed = [task_id for task_id, found in fresh.items() if not rows.get(task_id, Row()).looks_like(found)]
+        changed = [task_id for task_id, found in fresh.items() if not rows.get(task_id, Row()).holds(*found)]
         if gone is None:  # the first look of this process: what vanished before it, only the ledger tells
             # A row with an intent is a dead writer's, or one still at work: whoever looks closer finds out.
             missing = {task_id for task_id, row in rows.items() if row.is_present and task_id not in self._items}
@@ -173,6 +181,8 @@ class ListReader:
     def _older(self) -> Mapping[str, Task]:
         """Tasks that only the consolidated file has, owners by name."""
         tasks = self.consolidated.tasks()
+        if tasks:
+            tasks = {task_id: task for task_id, task in tasks.items() if not self._was_removed(task_id)}
         if not tasks or not any((task.owner or "").startswith("teammate-") for task in tasks.values()):
             return tasks
         trackers = by_id(item for item in self.reader.scan().values() if isinstance(item, Task) and item.is_internal)

@@ -18,9 +18,10 @@ from taskyard import paths
 from taskyard.clock import now_ms
 from taskyard.disk import files
 from taskyard.errors import BadValue, Damaged, NotFound, StorageError
-from taskyard.names import folder_name
-from taskyard.tasklist import instances, maildir, message_ids, recipients
+from taskyard.names import check_name, folder_name
+from taskyard.tasklist import maildir, message_ids, recipients
 from taskyard.tasklist.claude_mail import ClaudeMail
+from taskyard.tasklist.hands import Hands
 from taskyard.tasklist.maildir import AGAIN, Box, mail_folder
 from taskyard.tasklist.message import MESSAGE, Message, Receipt, checked, decoded, encoded
 
@@ -59,9 +60,9 @@ class Post:
         self.team = team
         self.folder = mail_folder(home, team)
         self.damaged: list[Damaged] = []  #: what could not be read so far; it is kept, never removed
-        self._instance = instance
-        self._unnamed: Instance | None = None
-        self._claude = ClaudeMail(claude_folder if claude_folder is not None else paths.claude_folder(), team)
+        self._hands = Hands(home, instance)
+        self.claude_folder = claude_folder if claude_folder is not None else paths.claude_folder()
+        self._claude = ClaudeMail(self.claude_folder, team)
         self._sync = sync
         self._boxes: dict[str, Box] = {}
         self._queues: dict[str, list[str]] = {}
@@ -101,6 +102,7 @@ class Post:
         self, sender: str, recipient: str, text: str = "", *, type: str = MESSAGE, data: Mapping[str, object]
     ) -> Receipt:
         """Send what somebody must hear about a task of theirs, unless by their own act; a new owner gets a box."""
+        check_name("an agent", recipient)
         if sender == recipient:
             return Receipt("", "skipped")
         if not self._claude.carries(recipient):
@@ -127,7 +129,7 @@ class Post:
         box, taken = self._box(agent), list[Message]()
         holder = ""
         while not taken and (queue := self._queue(agent, box)):
-            holder = holder or (self._holder() if hold is None else maildir.hold_for(hold))
+            holder = holder or (self._hands.holder() if hold is None else maildir.hold_for(hold))
             for name in _popped(queue, limit):
                 if box.take(name, holder) and (message := self._opened(box, name, holder)):
                     taken.append(message)
@@ -136,7 +138,7 @@ class Post:
     def ack(self, agent: str, ids: Iterable[str]) -> tuple[str, ...]:
         """File messages as read, whoever took them; answers those that are filed by this call."""
         box = self._box(agent)
-        mine = self._own_holder()
+        mine = self._hands.found()
         done: list[str] = []
         for message_id in ids:
             if not message_ids.is_id(message_id):
@@ -159,13 +161,9 @@ class Post:
     def peek(self, agent: str, *, limit: int = MANY) -> list[Message]:
         """The oldest waiting messages, left where they are."""
         self._look_after(agent)
-        box, found = self._box(agent), list[Message]()
-        for name in box.waiting():
-            if len(found) == limit:
-                break
-            if message := self._opened(box, name, None):
-                found.append(message)
-        return found
+        box = self._box(agent)
+        opened = (self._opened(box, name, None) for name in box.waiting()[:limit])
+        return [message for message in opened if message is not None]
 
     def unread_count(self, agent: str) -> int:
         """How many messages wait for `agent`."""
@@ -211,9 +209,7 @@ class Post:
 
     def close(self) -> None:
         """Give back what was taken and not acknowledged, unless it is the instance's."""
-        if self._unnamed is not None:
-            self._unnamed.leave()
-            self._unnamed = None
+        self._hands.open()
 
     def __enter__(self) -> Post:
         return self
@@ -247,25 +243,11 @@ class Post:
             body = box.read(name, holder)
             if body is None:
                 return None
-            again = name.endswith(AGAIN)
-            return decoded(name, body, message_id=maildir.id_of(name), redelivered=again)
+            return decoded(name, body, message_id=maildir.id_of(name), redelivered=name.endswith(AGAIN))
         except (Damaged, StorageError) as error:
             if holder is not None:
                 self.damaged.append(Damaged(box.set_aside(name, holder), error.why))
             return None
-
-    def _holder(self) -> str:
-        """The instance that takes mail now; after a fork the child is one of its own."""
-        if mine := self._own_holder():
-            return mine
-        self._unnamed = instances.enter_unnamed(self.home)
-        return self._unnamed.id
-
-    def _own_holder(self) -> str | None:
-        for instance in (self._instance, self._unnamed):
-            if instance is not None and instance.is_ours:
-                return instance.id
-        return None
 
     def _new_id(self, sender: str) -> str:
         marks = f"{self.folder}/.sent"

@@ -8,12 +8,11 @@ operation, also without a lock; if the task changed meanwhile, everything is dec
 
 from __future__ import annotations
 
-from taskyard.clock import now_ms
 from taskyard.errors import BadValue, Conflict, Damaged, NotFound
 from taskyard.names import check_id, check_name, check_subject, check_text
 from taskyard.tasklist import rules
 from taskyard.tasklist.keeping import Keeping
-from taskyard.tasklist.list_core import checked_ids
+from taskyard.tasklist.list_core import checked_ids, checked_metadata
 from taskyard.tasklist.model import Draft, Task, TaskStatus
 
 TYPE_CHECKING = False
@@ -59,7 +58,7 @@ class TaskList(Keeping):
             TaskStatus.PENDING,
             checked_ids(blocks),
             checked_ids(blocked_by),
-            self._metadata(metadata, extras, {}),
+            self._metadata(metadata, extras),
         )
         act = self._act(agent, "create")
         task_id = None
@@ -97,9 +96,9 @@ class TaskList(Keeping):
             AlreadyClaimed, AlreadyResolved, Blocked, AgentBusy, PathsOverlap, TaskNotFound
         """
         task_id = check_id(task_id)
-        caller = self._caller(task_id, self._somebody(agent), force=force, seconds=lease, token=token)
         from taskyard.tasklist.overlap import refuse_overlap, warnings
 
+        caller = self._caller(task_id, self._somebody(agent), force=force, seconds=lease, token=token, claims=True)
         if self.settings.paths_policy == "refuse":
             refuse_overlap(self.store, task_id, caller.agent)
         rule = rules.claim_if_idle if check_busy else rules.claim
@@ -126,7 +125,7 @@ class TaskList(Keeping):
         from taskyard.tasklist.picking import in_order
 
         able = frozenset(capabilities)
-        caller = self._caller(None, self._somebody(agent), seconds=lease)
+        caller = self._caller(None, self._somebody(agent), seconds=lease, claims=True)
         policy = self.settings.paths_policy
 
         def suits(task: Task) -> bool:
@@ -188,19 +187,16 @@ class TaskList(Keeping):
             self.outside.changed()
         return tuple(released)
 
-    def renew(
-        self, task_id: str, *, agent: str | None = None, token: str | None = None, lease: float | None = None
-    ) -> Task:
-        """Hold on to a claim for longer: `lease` seconds from now, or the setting.
+    def renew(self, task_id: str, *, agent: str | None = None, token: str | None = None) -> Task:
+        """Hold on to a claim for longer: from now, for as long as it was made for.
 
         Raises:
             LeaseLost: it is no longer yours.
         """
         task_id = check_id(task_id)
-        caller = self._caller(task_id, self._somebody(agent), token=token)
-        expires = now_ms() + int((self.settings.lease_seconds if lease is None else lease) * 1000)
+        caller = self._caller(task_id, self._somebody(agent), token=token, claims=True)
         act = self._act(caller.agent, "renew")
-        return self.store.update(task_id, lambda facts: rules.renew(facts, caller, expires=expires), act)
+        return self.store.update(task_id, lambda facts: rules.renew(facts, caller), act)
 
     # -- changing ----------------------------------------------------------------------------
 
@@ -233,13 +229,15 @@ class TaskList(Keeping):
             check_text("active form", active_form) if active_form is not None else None,
             (check_name("an owner", owner) if owner else owner),
             _status(status),
-            self._metadata(metadata, extras, self.store.get(task_id).extra if extras else {}) or None,
+            checked_metadata(metadata) or None,
+            _checked_extras(extras),
         )
-        caller = self._caller(task_id, agent or self.agent, token=token, force=force)
+        starts = patch.status is TaskStatus.IN_PROGRESS
+        caller = self._caller(task_id, agent or self.agent, token=token, force=force, claims=starts)
         act = self._act(caller.agent, _cause(patch), force=force)
         before, task = completion.carry_out(self, task_id, patch, caller, act)
         if task.lease is not None and caller.lease is not None and task.lease.token == caller.lease.token:
-            self._tokens[task_id] = task.lease.token
+            self._remember(task)
         elif task.is_done or patch.owner is not None:
             self._tokens.pop(task_id, None)
         self._tell_owner(task, before.owner, caller.agent)
@@ -265,3 +263,11 @@ def _cause(patch: rules.Patch) -> str:
     if patch.status is not None:
         return _CAUSES[patch.status]
     return "assign" if patch.owner is not None else "update"
+
+
+def _checked_extras(extras: Extras) -> dict[str, object] | None:
+    if not extras:
+        return None
+    from taskyard.tasklist.extras import check_extras
+
+    return check_extras(**extras) or None

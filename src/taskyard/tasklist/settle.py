@@ -12,6 +12,7 @@ from __future__ import annotations
 import json
 
 from taskyard.errors import Busy, StorageError
+from taskyard.names import is_id
 from taskyard.shapes import as_object
 from taskyard.tasklist.ledger import Row, row_for
 from taskyard.tasklist.model import Act
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
     from taskyard.tasklist.hold import Hold
     from taskyard.tasklist.leases import LeaseFiles
+    from taskyard.tasklist.model import Task
     from taskyard.tasklist.reader import Seen, TaskReader
     from taskyard.tasklist.writer import Writer
 
@@ -51,18 +53,24 @@ class Settler:
 
     # -- what another program did ------------------------------------------------------------
 
-    def note_external(self, hold: Hold, task_id: str, seen: Seen | None) -> None:
+    def note_external(self, task_id: str, seen: Seen | None) -> None:
         """Log another program's change to a task we hold, if there was one."""
         row = self._writer.ledger.row(task_id)
         if is_as_known(row, seen):
             return
         if seen is not None and seen.damage is not None:
-            before = {task_id: row.entry}  # no state to log, but what came before must still be found
-            entry = self._writer.log(hold, _EXTERNAL, {}, damaged={task_id: seen.damage}, prev=before)
+            # There is no state to log, but what came before must still be found.
+            entry = self._writer.log(_EXTERNAL, {}, about=(task_id,), damaged={task_id: seen.damage})
         else:
             state = encoded(seen.task, seen.raw) if seen is not None and seen.task is not None else None
-            entry = self._writer.log(hold, _EXTERNAL, {task_id: state})
+            entry = self._writer.log(_EXTERNAL, {task_id: state})
         self._writer.ledger.put(task_id, _row(entry, seen))
+
+    def note_consolidated(self, task: Task) -> None:
+        """Log a task that only the older file has, as it is there."""
+        if self._writer.ledger.row(task.id).entry is None:
+            entry = self._writer.log(_EXTERNAL, {task.id: encoded(task)})
+            self._writer.ledger.put(task.id, Row(entry))
 
     def look_around(self, ids: Sequence[str]) -> None:
         """Take a look at tasks whose files seem to have changed, under their locks.
@@ -76,15 +84,15 @@ class Settler:
             for task_id in ids:
                 if self._writer.ledger.row(task_id).intent is not None:
                     self.settle(task_id)
-                with self._hold([task_id]) as hold:
+                with self._hold([task_id]):
                     if self._writer.ledger.row(task_id).intent is None:
-                        self.note_external(hold, task_id, self._reader.read(task_id))
+                        self.note_external(task_id, self._reader.read(task_id))
         except (StorageError, Busy):
             return
 
     def _adopt(self, ids: Sequence[str]) -> None:
         """Many at once, as when a list of another program's is first met: a few large entries."""
-        with self._hold(everything=True) as hold:
+        with self._hold(everything=True):
             for start in range(0, len(ids), _MANY):
                 found: dict[str, Seen | None] = {}
                 for task_id in ids[start : start + _MANY]:
@@ -92,18 +100,30 @@ class Settler:
                     if row.intent is not None or is_as_known(row, seen):
                         continue
                     if seen is not None and seen.damage is not None:
-                        self.note_external(hold, task_id, seen)
+                        self.note_external(task_id, seen)
                     else:
                         found[task_id] = seen
                 states = {
                     task_id: encoded(seen.task, seen.raw) if seen is not None and seen.task is not None else None
                     for task_id, seen in found.items()
                 }
-                entry = self._writer.log(hold, _EXTERNAL, states) if states else 0
+                entry = self._writer.log(_EXTERNAL, states) if states else 0
                 for task_id, seen in found.items():
                     self._writer.ledger.put(task_id, _row(entry, seen))
 
     # -- what a dead writer left -------------------------------------------------------------
+
+    def relearn(self) -> None:
+        """Fill a ledger that was lost from the log, so that every task it tells of can be brought back."""
+        with self._hold(everything=True):
+            if self._writer.ledger.highest():
+                return  # somebody was quicker
+            entries = [*self._writer.journal.since()]
+            aborted = {entry.get("of") for _, entry in entries if entry.get("cause") == "aborted"}
+            for entry_id, entry in entries:
+                if entry_id not in aborted:
+                    for task_id in filter(is_id, as_object(entry.get("tasks")) or {}):
+                        self._writer.ledger.put(task_id, Row(entry_id))
 
     def unsettled(self) -> list[str]:
         """The tasks some writer began to change and did not finish."""
@@ -116,14 +136,21 @@ class Settler:
             return
         found = self._entry(task_id, row)
         ids = [task_id] if found is None else list(found[1])
-        with self._hold(ids, whole=True) as hold:
+        with self._hold(ids, whole=True):
             if self._writer.ledger.row(task_id).intent != row.intent:
                 return  # somebody was quicker, or its writer lives and has finished
             found = self._entry(task_id, row)
             if found is None:
                 self._forget(ids)
             elif list(found[1]) == ids:
-                self._close(hold, *found)
+                self._close(*found)
+
+    def tidy_lease(self, task_id: str) -> None:
+        """Drop a lease record that fits no owner any more, since another program changed the task."""
+        with self._hold([task_id]):
+            seen = self._reader.read(task_id)
+            if seen is None or seen.damage is None:
+                self._tidy_leases([task_id])
 
     def _entry(self, task_id: str, row: Row) -> tuple[int, dict[str, dict[str, object] | None]] | None:
         """What the log says the unfinished writer wanted; None if it never got that far."""
@@ -134,15 +161,15 @@ class Settler:
                 return entry_id, {key: as_object(state) for key, state in tasks.items()}
         return None
 
-    def _close(self, hold: Hold, entry: int, tasks: Mapping[str, dict[str, object] | None]) -> None:
+    def _close(self, entry: int, tasks: Mapping[str, dict[str, object] | None]) -> None:
         """With the first task in place, put the others in place; otherwise none of them is."""
         first = next(iter(tasks))
         if not self._is_done(first, tasks[first]):
-            self._writer.log(hold, _ABORTED, {}, of=entry)
+            self._writer.log(_ABORTED, {}, of=entry)
             self._forget(tasks)
             return
         missing = [task_id for task_id, wanted in tasks.items() if not self._finish(task_id, wanted, entry)]
-        self._writer.log(hold, _REPAIRED, {}, of=entry, left=missing)
+        self._writer.log(_REPAIRED, {}, of=entry, left=missing)
         self._tidy_leases(tasks)
 
     def _is_done(self, task_id: str, wanted: dict[str, object] | None) -> bool:
@@ -161,7 +188,9 @@ class Settler:
         self._writer.ledger.put(task_id, row._replace(intent=None))
         if not is_as_known(row, seen):
             return False
-        draft = None if wanted is None else self._writer.draft(task_id, _bytes(wanted))
+        draft = None if wanted is None else _bytes(wanted)
+        if draft is not None:
+            self._writer.draft(task_id, draft)
         try:
             self._writer.apply(Write(task_id, seen, None), entry, draft)
         except Interfered:
@@ -192,7 +221,7 @@ def is_as_known(row: Row, seen: Seen | None) -> bool:
 
 
 def _row(entry: int, seen: Seen | None) -> Row:
-    return row_for(entry, seen.data, seen.stat) if seen is not None else Row(entry)
+    return row_for(entry, seen.data) if seen is not None else Row(entry)
 
 
 def _bytes(wanted: dict[str, object]) -> bytes:

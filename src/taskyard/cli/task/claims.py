@@ -61,13 +61,12 @@ def _release(args: Args) -> int:
 
 def _renew_arguments(parser: Parser) -> None:
     parser.add("id", type=task_id, metavar="ID", help="The task.")
-    parser.add("--lease", type=seconds, metavar="TIME", help="For how long from now; the setting if not given.")
     parser.add("--token", metavar="TOKEN", help=_CLAIM_HELD)
 
 
 def _renew(args: Args) -> int:
     with open_yard(args) as yard:
-        task = yard.tasks.renew(args.id, token=args.token, lease=args.lease)
+        task = yard.tasks.renew(args.id, token=args.token)
         return answer_task(args, yard, task, with_token=True)
 
 
@@ -95,7 +94,8 @@ RELEASE = Command(
 RENEW = Command(
     _renew,
     _renew_arguments,
-    "Hold on to a claim that was made with --lease for longer. A claim without an end stays as it is.",
-    examples=("taskyard task renew 12 --by ci --lease 30m",),
+    "Hold on to a claim that was made with --lease: from now, for as long as it was made for. A claim\n"
+    "without an end stays as it is.",
+    examples=("taskyard task renew 12 --by ci",),
     exits=("5  it is no longer yours",),
 )

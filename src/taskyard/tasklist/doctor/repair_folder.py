@@ -78,7 +78,7 @@ class FolderRepairs:
 
     def _mark_now(self) -> int | None:
         try:
-            return self._files.folder.read_mark()
+            return self._files.writer.mark.read()
         except (Damaged, StorageError):
             return None
 

@@ -67,7 +67,7 @@ class OwnRepairs:
                 state = (as_object(entry.get("tasks")) or {}).get(task_id)
                 seen = reader.read(task_id)
                 if seen is not None and state is not None and seen.raw == state:
-                    writer.ledger.put(task_id, row_for(entry_id, seen.data, seen.stat))
+                    writer.ledger.put(task_id, row_for(entry_id, seen.data))
                 elif state is None and task_id not in (as_object(entry.get("damaged")) or {}):
                     writer.ledger.put(task_id, Row(entry_id))
                 else:  # present, and unlike anything: the next look logs what it finds as another program's

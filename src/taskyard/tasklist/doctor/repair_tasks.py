@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from taskyard.tasklist.doctor.keep import Keep
-    from taskyard.tasklist.hold import Hold
     from taskyard.tasklist.list_files import ListFiles
     from taskyard.tasklist.reader import Seen
 
@@ -67,11 +66,11 @@ class TaskRepairs:
     def set_aside(self, finding: Finding) -> Repair | None:
         """Move away what is called like a task and is none; its id stays spent."""
         task_id = str(finding.task_id)
-        with self._files.hold([task_id], whole=True) as hold:
+        with self._files.hold([task_id], whole=True):
             seen = self._files.tasks.reader.read(task_id)
             if seen is None or (seen.task is not None and stat.S_ISREG(seen.stat.st_mode)):
                 return None
-            return self._moved(hold, finding, task_id)
+            return self._moved(finding, task_id)
 
     def _rewritten(
         self, finding: Finding, rule: Callable[[Seen], Task | None], *, wanted: Callable[[Seen], bool]
@@ -83,20 +82,20 @@ class TaskRepairs:
                 seen = self._files.tasks.reader.read(task_id)
                 if seen is None or not wanted(seen):
                     return None
-                self._files.settler.note_external(hold, task_id, seen)
+                self._files.settler.note_external(task_id, seen)
                 task = rule(seen)
                 if task is None:
-                    return self._moved(hold, finding, task_id)
+                    return self._moved(finding, task_id)
                 kept = self._keep.copy(finding.file)
                 self._files.writer.commit(hold, self._act(finding), [Write(task_id, seen, task)])
                 return Repair(finding.name, finding.file, f"wrote #{task_id} again", kept)
 
         return self._files.persist(attempt)
 
-    def _moved(self, hold: Hold, finding: Finding, task_id: str) -> Repair:
-        self._files.folder.raise_mark(lambda mark: max(mark, int(task_id)))
+    def _moved(self, finding: Finding, task_id: str) -> Repair:
+        self._files.keep_above(int(task_id))
         kept = self._keep.move(finding.file)
-        entry = self._files.writer.log(hold, self._act(finding), {task_id: None})
+        entry = self._files.writer.log(self._act(finding), {task_id: None})
         self._files.writer.ledger.put(task_id, Row(entry))
         return Repair(finding.name, finding.file, "moved it aside", kept)
 
@@ -151,7 +150,7 @@ class TaskRepairs:
 
         def attempt() -> Repair | None:
             with self._files.hold([task_id], whole=True) as hold:
-                before, seen = self._files.seen(hold, task_id)
+                before, seen = self._files.seen(task_id)
                 task = rule(before, self._files.tasks.everything())
                 if task == before or seen is None:
                     return None
