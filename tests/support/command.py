@@ -1,34 +1,14 @@
-"""Command lines, run in this process: what they print, and the number they end with."""
+"""Command lines typed one after the other, where a test has its own stdin or terminal."""
 
 from __future__ import annotations
 
-import json
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
+from support.cli import Ran
 from taskyard.cli.main import main
 
 if TYPE_CHECKING:
     import pytest
-
-
-class Ran(NamedTuple):
-    """How a command ended."""
-
-    code: int
-    out: str
-    err: str
-
-    @property
-    def data(self) -> Any:
-        """The data in its JSON envelope."""
-        body = json.loads(self.out)
-        assert body["schema_version"] == 1
-        return body["data"]
-
-    @property
-    def error(self) -> Any:
-        """The error in its JSON envelope."""
-        return json.loads(self.out)["error"]
 
 
 class Shell:

@@ -119,5 +119,5 @@ DEMO = Command(
     "other but the list. One of them hangs and is killed (kill -9); its task comes back by itself and is done by\n"
     "another. Everything happens in a temporary folder, which is removed afterwards.",
     examples=("taskyard demo", "taskyard demo --speed 4 --json"),
-    exits=("0  every task was done once, in order", "1  it went otherwise"),
+    exits=("0  done: every task once, and in order", "1  it went otherwise"),
 )

@@ -115,5 +115,5 @@ DOCTOR = Command(
     "Looking changes nothing. --fix repairs what can lose nothing; a damaged file is rewritten only when\n"
     "asked by name, and a cycle is never broken by guess. Originals are kept in .taskyard/doctor.",
     examples=("taskyard doctor", "taskyard doctor --fix", "taskyard doctor --fix damaged-task held-task"),
-    exits=("0  nothing is wrong (any more)", "1  something is"),
+    exits=("0  done: nothing is wrong (any more)", "1  something is wrong"),
 )

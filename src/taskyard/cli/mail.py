@@ -171,5 +171,6 @@ RECEIPTS = Command(
     _receipts,
     _receipts_arguments,
     "Whether messages are stored, delivered (in a reader's hands) or read.",
+    examples=("taskyard mail receipts 0199a7c3-52d0-8001-b2c3-9f1e6a4d7c20",),
     exits=("4  no such message",),
 )

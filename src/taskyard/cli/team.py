@@ -176,7 +176,9 @@ CREATE = Command(
     examples=("taskyard team create crew --lead ada",),
     exits=("5  there is one of that name",),
 )
-LIST = Command(_list, None, "All teams, ours and those of a Claude Code beside us.")
+LIST = Command(
+    _list, None, "All teams, ours and those of a Claude Code beside us.", examples=("taskyard team list --json",)
+)
 SHOW = Command(
     _show,
     _one_team,
