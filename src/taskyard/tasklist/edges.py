@@ -125,18 +125,41 @@ def remove(files: ListFiles, task_ids: Sequence[str], act: Act) -> tuple[Task, .
     ]
     with files.hold([*doomed, *neighbours], whole=True) as hold:
         gone = {task_id: files.seen(hold, task_id) for task_id in doomed}
-        seen = {task_id: files.seen(hold, task_id) for task_id in neighbours}
-        after = {task_id: found for task_id, (found, _) in seen.items()}
-        for task_id, task in after.items():
-            for other in doomed:
-                task = _without(_without(task, blocked_by=other), blocks=other)
-            after[task_id] = task
-        highest = max(map(int, doomed), default=0)
-        if highest > files.folder.read_mark():
-            files.folder.write_mark(highest)
-        writes = [Write(task_id, found, None, (None, 0)) for task_id, (_, found) in gone.items()]
-        _commit(files, hold, act, seen, after, first=writes)
-    return tuple(task for task, _ in gone.values())
+        tied = {other for task, _ in gone.values() for other in (*task.blocks, *task.blocked_by)}
+        if all(files.tasks.look(other) is None for other in tied.difference(doomed, neighbours)):
+            _remove(files, hold, act, gone, _still_there(files, hold, neighbours))
+            return tuple(task for task, _ in gone.values())
+    return remove(files, task_ids, act)  # somebody tied them to others between the look and the lock
+
+
+def _remove(
+    files: ListFiles,
+    hold: Hold,
+    act: Act,
+    gone: Mapping[str, tuple[Task, Seen | None]],
+    seen: Mapping[str, tuple[Task, Seen | None]],
+) -> None:
+    after = {task_id: found for task_id, (found, _) in seen.items()}
+    for task_id, task in after.items():
+        for other in gone:
+            task = _without(_without(task, blocked_by=other), blocks=other)
+        after[task_id] = task
+    highest = max(map(int, gone), default=0)
+    if highest > files.folder.read_mark():
+        files.folder.write_mark(highest)
+    writes = [Write(task_id, found, None, (None, 0)) for task_id, (_, found) in gone.items()]
+    _commit(files, hold, act, seen, after, first=writes)
+
+
+def _still_there(files: ListFiles, hold: Hold, ids: Sequence[str]) -> dict[str, tuple[Task, Seen | None]]:
+    """Those of `ids` that nobody removed before we held them."""
+    found: dict[str, tuple[Task, Seen | None]] = {}
+    for task_id in ids:
+        try:
+            found[task_id] = files.seen(hold, task_id)
+        except TaskNotFound:
+            pass
+    return found
 
 
 def restore(files: ListFiles, task_id: str, act: Act) -> Task:
@@ -145,22 +168,22 @@ def restore(files: ListFiles, task_id: str, act: Act) -> Task:
     past = history.last_seen(writer.journal, writer.ledger, task_id)
     if past is None:
         raise files.missing(task_id)
-    blockers = [other for other in past[0].blocked_by if files.tasks.look(other) is not None]
-    blocked = [other for other in past[0].blocks if files.tasks.look(other) is not None]
-    with files.hold([task_id, *blockers, *blocked], whole=True) as hold:
-        try:
-            files.seen(hold, task_id)
-        except TaskNotFound:
-            pass
-        else:
+    neighbours = list(dict.fromkeys([*past[0].blocked_by, *past[0].blocks]))
+    with files.hold([task_id, *neighbours], whole=True) as hold:
+        if _still_there(files, hold, [task_id]):
             raise AlreadyExists("a task", f"#{task_id}")
-        seen = {other: files.seen(hold, other) for other in dict.fromkeys([*blockers, *blocked])}
+        seen = _still_there(files, hold, neighbours)
         after = {other: found for other, (found, _) in seen.items()}
         after[task_id] = _revived(past[0])
-        for edge in [*((other, task_id) for other in blockers), *((task_id, other) for other in blocked)]:
-            if graph.closing_path(_Graph(files, after), edge) is None:
-                after[edge[1]] = _with(after[edge[1]], blocked_by=edge[0])
-                after[edge[0]] = _with(after[edge[0]], blocks=edge[1])
+        edges = [*((other, task_id) for other in past[0].blocked_by), *((task_id, other) for other in past[0].blocks)]
+        for blocker, blocked in edges:
+            if (
+                blocker in after
+                and blocked in after
+                and not graph.closing_path(_Graph(files, after), (blocker, blocked))
+            ):
+                after[blocked] = _with(after[blocked], blocked_by=blocker)
+                after[blocker] = _with(after[blocker], blocks=blocked)
         task = after.pop(task_id)
         _commit(files, hold, act, seen, after, first=[Write(task_id, None, task, (None, 0))])
     return task
