@@ -9,7 +9,7 @@ operation, also without a lock; if the task changed meanwhile, everything is dec
 from __future__ import annotations
 
 from taskyard.clock import now_ms
-from taskyard.errors import BadValue
+from taskyard.errors import BadValue, Conflict, NotFound
 from taskyard.names import check_id, check_name, check_subject, check_text
 from taskyard.tasklist import completion, rules
 from taskyard.tasklist.extras import requires_of
@@ -175,10 +175,15 @@ class TaskList(Keeping):
         mine = [task.id for task in self.store.list() if task.owner == agent and not task.is_done]
         act = self._act(self.agent or agent, "release", note=f"{agent} left")
         caller = rules.Caller(agent)
-        released = tuple(self.store.update(i, lambda facts: rules.release(facts, caller), act) for i in mine)
+        released: list[Task] = []
+        for task_id in mine:
+            try:
+                released.append(self.store.update(task_id, lambda facts: rules.release(facts, caller), act))
+            except (Conflict, NotFound):
+                pass  # completed, given to somebody else or removed since the look
         if released:
             self.outside.changed()
-        return released
+        return tuple(released)
 
     def renew(self, task_id: str, *, agent: str | None = None, token: str | None = None) -> Task:
         """Hold on to a claim for longer.
@@ -228,8 +233,8 @@ class TaskList(Keeping):
         before, task = completion.carry_out(self, task_id, patch, caller, act)
         if task.lease is not None and caller.lease is not None and task.lease.token == caller.lease.token:
             self._tokens[task_id] = task.lease.token
-        elif task.is_done or patch.owner is not None:
-            self._tokens.pop(task_id, None)
+        elif task.lease is None:
+            self._tokens.pop(task_id, None)  # done, given away or put back: the claim is over
         self._tell_owner(task, before.owner, caller.agent)
         if task.is_done and not before.is_done:
             task = completion.aftermath(self, task, caller.agent, is_main=self._is_main)
