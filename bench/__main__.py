@@ -5,10 +5,11 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from collections.abc import Callable
 
 from bench.folders import DISK, MEMORY, scratch
 from bench.processes import Failed, NotReady
-from bench.rounds import Outcome, measured
+from bench.rounds import Row, measured
 from bench.rows import all_rows, chosen
 
 
@@ -30,18 +31,20 @@ def main(args: list[str] | None = None) -> int:
             for row in rows:
                 print(f"{row.name:24} {row.goal or ''}")
             return 0
-        try:
-            outcomes = [printed(measured(row, quick=asked.quick, tell=tell)) for row in rows]
-        except (NotReady, Failed) as why:
-            print(f"bench: {why}", file=sys.stderr)
-            return 1
-    return 0 if asked.quick or all(outcome.met is not False for outcome in outcomes) else 1
+        records = [printed(row, quick=asked.quick, tell=tell) for row in rows]
+    if any("error" in record for record in records):
+        return 1
+    return 0 if asked.quick or all(record["met"] is not False for record in records) else 1
 
 
-def printed(outcome: Outcome) -> Outcome:
-    """`outcome`, once its line is out."""
-    print(json.dumps(outcome.record(), ensure_ascii=False), flush=True)
-    return outcome
+def printed(row: Row, *, quick: bool, tell: Callable[[str], None]) -> dict[str, object]:
+    """Measure `row` and print its line; one that cannot be measured says why, and the others go on."""
+    try:
+        record = measured(row, quick=quick, tell=tell).record()
+    except (NotReady, Failed) as why:
+        record = row.failed(str(why))
+    print(json.dumps(record, ensure_ascii=False), flush=True)
+    return record
 
 
 def _told(text: str) -> None:

@@ -30,7 +30,7 @@ def sends_reference(ground: Ground) -> Sample:
 
 
 def _sender(ground: Ground, number: int) -> tuple[str, ...]:
-    return ("--n", str(_each(ground)), "--agent", f"agent-{number}")
+    return ("--n", str(_each(ground)), *ground.warm_up(), "--agent", f"agent-{number}")
 
 
 def _each(ground: Ground) -> int:

@@ -55,6 +55,12 @@ class Row(NamedTuple):
     most: int = 40
     as_time_ratio: bool = False  #: the ratio says how long ours takes, not how fast it is
 
+    def failed(self, why: str) -> dict[str, object]:
+        """The row as printed when it could not be measured."""
+        record = dict.fromkeys(("ours", "yardstick", "ratio"))
+        goal, met = (None, None) if self.goal is None else (str(self.goal), False)
+        return {"name": self.name, **record, "unit": self.unit, "goal": goal, "met": met, "error": why}
+
 
 class Outcome(NamedTuple):
     """What the rounds of a row came to."""

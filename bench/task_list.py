@@ -31,6 +31,10 @@ class Ground(NamedTuple):
     def size(self, full: int, small: int) -> int:
         return small if self.quick else full
 
+    def warm_up(self) -> tuple[str, str]:
+        """As many operations as Node's compiler wants to have seen; a quick look does without."""
+        return ("--warm", str(self.size(100, 5)))
+
     def command(self, name: str, tasks_dir: str, *args: str) -> list[str]:
         """Our side."""
         return ours(name, "--dir", tasks_dir, "--foreign-writers", "yes" if self.foreign_writers else "no", *args)
@@ -50,9 +54,10 @@ def creates_reference(ground: Ground, *, processes: int) -> Sample:
 
 def _creates(ground: Ground, command: Command, processes: int) -> Sample:
     each = ground.size(500, 100) if processes == 1 else ground.size(50, 10)
+    size = ("--n", str(each), *ground.warm_up())
     with scratch(ground.folder) as tasks_dir:
         list_folder(tasks_dir)
-        answers = race([command("create", tasks_dir, "--n", str(each))] * processes, home=ground.folder)
+        answers = race([command("create", tasks_dir, *size)] * processes, home=ground.folder)
         ids = Counter(str(task_id) for answer in answers for task_id in answer["answers"])
         on_disk = sum(name.removesuffix(".json").isdigit() for name in os.listdir(os.path.join(tasks_dir, LIST)))
     faults: list[str] = []
@@ -75,7 +80,8 @@ def _claims(ground: Ground, command: Command) -> Sample:
     agents = [f"agent-{number}" for number in range(AGENTS)]
     with scratch(ground.folder) as tasks_dir:
         folder = list_folder(tasks_dir, tasks=CONTESTED)
-        racers = [command("claim", tasks_dir, "--n", str(CONTESTED), "--agent", agent) for agent in agents]
+        size = ("--n", str(CONTESTED), *ground.warm_up())
+        racers = [command("claim", tasks_dir, *size, "--agent", agent) for agent in agents]
         answers = race(racers, home=ground.folder)
         owners = _owners(folder)
     won = [
@@ -114,7 +120,9 @@ def list_reference(ground: Ground) -> Sample:
 
 def _warm(ground: Ground, command: Sequence[str]) -> Sample:
     answer = run(command, home=ground.folder)
-    return Sample(statistics.median(answer["times"]) / 1e6, faults=_miscounted(ground, answer))
+    facts = {"after_a_change_ms": answer["after_a_change"] / 1e6} if "after_a_change" in answer else {}
+    stale = () if answer.get("fresh", True) else ("another program's change was not seen",)
+    return Sample(statistics.median(answer["times"]) / 1e6, facts, (*_miscounted(ground, answer), *stale))
 
 
 def cold_ours(ground: Ground) -> Sample:

@@ -9,8 +9,8 @@ Our side, inside a measured process: the counterpart of `tests/node/reference.mj
     python bench/worker.py mail   --dir HOME [--n 500] [--agent NAME]
     python bench/worker.py take   --dir HOME
 
-Each warms up, says that it is ready, waits for "go" and answers with times taken inside. Nothing but
-`sys` and `time` is imported up here, so that `cold` pays for all that Taskyard loads.
+Each warms up (`--warm` operations), says that it is ready, waits for "go" and answers with times taken
+inside. Nothing but `sys` and `time` is imported up here, so that `cold` pays for all that Taskyard loads.
 """
 
 from __future__ import annotations
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 LIST = "bench"
 TEAM = "bench"
 RECIPIENT = "lead"
-WARM_UP = 100
 DESCRIPTION = "Read the old importer, write down what it accepts, then port it; keep the tests green at every step."
 
 now = time.monotonic_ns
@@ -53,6 +52,7 @@ def options(args: list[str]) -> Namespace:
     parser.add_argument("--small", default="")
     parser.add_argument("--n", type=int, default=500)
     parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--warm", type=int, default=100)
     parser.add_argument("--agent", default="ada")
     parser.add_argument("--foreign-writers", dest="foreign", choices=("yes", "no"), default="yes")
     return parser.parse_args(args)
@@ -97,7 +97,7 @@ def create(asked: Namespace) -> None:
         tempfile.TemporaryDirectory(prefix="warm-", dir=asked.dir) as folder,
         taskyard.open(tasks_dir=folder, list=LIST, agent=None, foreign_writers=foreign) as yard,
     ):
-        for number in range(WARM_UP):
+        for number in range(asked.warm):
             yard.tasks.create(f"Task {number}", description=DESCRIPTION)
     with taskyard.open(tasks_dir=asked.dir, list=LIST, agent=None, foreign_writers=foreign) as yard:
         tasks = yard.tasks
@@ -115,7 +115,7 @@ def claim(asked: Namespace) -> None:
         tempfile.TemporaryDirectory(prefix="warm-", dir=asked.dir) as folder,
         taskyard.open(tasks_dir=folder, list=LIST, agent=None, foreign_writers=foreign) as yard,
     ):
-        for number in range(1, WARM_UP // 2):
+        for number in range(1, asked.warm // 2):
             yard.tasks.create(f"Task {number}", description=DESCRIPTION)
             yard.tasks.claim(str(number), agent=asked.agent)
     with taskyard.open(tasks_dir=asked.dir, list=LIST, agent=None, foreign_writers=foreign) as yard:
@@ -146,7 +146,23 @@ def listing(asked: Namespace) -> None:
             t0 = now()
             count = len(yard.tasks.list())
             times.append(now() - t0)
-        say(times=times, count=count)
+        subject = changed_by_another(f"{asked.dir}/{LIST}/1.json")
+        t0 = now()
+        seen = [task.subject for task in yard.tasks.list() if task.id == "1"]
+        say(times=times, count=count, after_a_change=now() - t0, fresh=seen == [subject])
+
+
+def changed_by_another(file: str) -> str:
+    """Change a task's subject in place, as another program does; a list that missed it would be fast and wrong."""
+    import json
+
+    subject = f"Changed at {now()}"
+    with open(file, "r+", encoding="utf-8") as task_file:
+        task = {**json.load(task_file), "subject": subject}
+        task_file.seek(0)
+        task_file.write(json.dumps(task, indent=2))
+        task_file.truncate()
+    return subject
 
 
 def cold(folder: str, foreign: bool) -> None:
@@ -189,7 +205,7 @@ def mail(asked: Namespace) -> None:
 
     with tempfile.TemporaryDirectory(prefix="warm-", dir=asked.dir) as folder:
         warm = post(folder)
-        for _ in range(WARM_UP):
+        for _ in range(asked.warm):
             warm.send(asked.agent, RECIPIENT, DESCRIPTION)
     office = post(asked.dir)
 

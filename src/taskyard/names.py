@@ -39,6 +39,8 @@ def check_name(what: str, name: str) -> str:
     Raises:
         BadName: it is empty, longer than 200 characters, or holds what no file can.
     """
+    if not isinstance(name, str):  # pyright: ignore[reportUnnecessaryIsInstance]  # callers without a type checker
+        raise BadName(what, str(name), f"it must be text, not {type(name).__name__}")
     if not name.strip():
         raise BadName(what, name, "it is empty")
     if len(name.encode("utf-16-le", "surrogatepass")) // 2 > LONGEST_NAME:

@@ -73,7 +73,8 @@ def list_name(chosen: str | None = None, *, env: Mapping[str, str] | None = None
 def project_list(folder: str) -> str:
     """`<folder>-<8 hex>`: one list per project, the same from every worktree and session."""
     root, shared = project_root(folder)
-    return f"{os.path.basename(root)[:100] or 'root'}-{zlib.crc32(os.fsencode(shared)):08x}"
+    name = "".join(char if char.isprintable() else "-" for char in os.path.basename(root)[:100])
+    return f"{name or 'root'}-{zlib.crc32(os.fsencode(shared)):08x}"
 
 
 def project_root(folder: str) -> tuple[str, str]:

@@ -1,5 +1,6 @@
 // What every measured Node process shares: options, the start barrier, the answer.
 
+import { once } from 'node:events';
 import { createInterface } from 'node:readline';
 import { parseArgs } from 'node:util';
 
@@ -15,8 +16,11 @@ export function optionsFrom(args, known) {
 /** Say that we are warm, then wait for the line "go" on stdin. */
 export async function started() {
   say({ ready: true });
-  for await (const line of createInterface({ input: process.stdin })) if (line.trim() === 'go') return;
-  throw new Error('stdin ended before "go"');
+  const lines = createInterface({ input: process.stdin });
+  const [line] = await once(lines, 'line');
+  if (line.trim() !== 'go') throw new Error('expected "go" on stdin');
+  lines.close();
+  process.stdin.destroy(); // so that the process ends by itself, once all it said is written
 }
 
 export function say(answer) {

@@ -119,7 +119,6 @@ async function main() {
     counts[result.ok ? op : 'failed'] += 1;
   }
   say(counts);
-  process.exit(0); // stdin is still open; nothing else is left to do
 }
 
 await main();

@@ -7,17 +7,16 @@
 //   node reference.mjs mail   --dir INBOXES [--n 500] [--agent NAME] [--to NAME]
 //   node reference.mjs take   --dir INBOXES [--agent NAME]
 //
-// Each warms up, prints {"ready":true}, waits for "go" on stdin, and prints one line of JSON with t0 and t1
-// (CLOCK_MONOTONIC, ns) taken inside: the interpreter's start is outside. `cold` does not warm up and counts the
-// loading of its own code, but not the interpreter's start.
+// Each warms up (`--warm` operations), prints {"ready":true}, waits for "go" on stdin, and prints one line of JSON
+// with t0 and t1 (CLOCK_MONOTONIC, ns) taken inside: the interpreter's start is outside. `cold` does not warm up and
+// counts the loading of its own code, but not the interpreter's start.
 
 import { mkdtemp, rm } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { now, optionsFrom, say, started } from './barrier.mjs';
 
 const DEFAULTS = { dir: '', n: '500', desc: 'What is to be done, in a sentence or two.', rounds: '5', agent: 'ada',
-  to: 'lead', 'busy-check': 'no' };
-const WARM_UP = 100;
+  to: 'lead', 'busy-check': 'no', warm: '100' };
 
 /** `operation`, again when the lock was held for all of its 2.9 s; counts how often that happened. */
 async function persistently(operation, lost) {
@@ -58,21 +57,21 @@ async function timed(n, operation) {
   return { t0, t1: before, longest, lock_errors: lost.count, answers };
 }
 
-async function create({ dir, n, desc }) {
+async function create({ dir, n, desc, warm }) {
   const { createTask } = await import('./list.mjs');
   const draft = (i) => ({ subject: `Task ${i}`, description: desc });
   await warmUp(dir, async (scratch) => {
-    for (let i = 0; i < WARM_UP; i += 1) await createTask(scratch, draft(i));
+    for (let i = 0; i < Number(warm); i += 1) await createTask(scratch, draft(i));
   });
   say(await timed(Number(n), (i) => createTask(dir, draft(i))));
 }
 
-async function claim({ dir, n, agent, 'busy-check': busy }) {
+async function claim({ dir, n, agent, warm, 'busy-check': busy }) {
   const { claimTask, claimTaskIfIdle, createTask, updateTask } = await import('./list.mjs');
   const claimed = busy === 'yes' ? claimTaskIfIdle : claimTask;
   await warmUp(dir, async (scratch) => {
     const id = await createTask(scratch, { subject: 'Warm up', description: 'w' });
-    for (let i = 0; i < WARM_UP; i += 1) await claimed(scratch, id, agent);
+    for (let i = 0; i < Number(warm); i += 1) await claimed(scratch, id, agent);
   });
   say(await timed(Number(n), async (i) => {
     const answer = await claimed(dir, String(i), agent);
@@ -104,10 +103,10 @@ async function cold({ dir }) {
   say({ t0, t1: now(), count });
 }
 
-async function mail({ dir, n, agent, to, desc }) {
+async function mail({ dir, n, agent, to, desc, warm }) {
   const { sendMail } = await import('./list.mjs');
   await warmUp(dir, async (scratch) => {
-    for (let i = 0; i < WARM_UP; i += 1) await sendMail(scratch, agent, to, desc);
+    for (let i = 0; i < Number(warm); i += 1) await sendMail(scratch, agent, to, desc);
   });
   const { answers, ...times } = await timed(Number(n), (i) => sendMail(dir, agent, to, `${agent} ${i} ${desc}`));
   say(times);
@@ -128,4 +127,3 @@ if (!Object.hasOwn(COMMANDS, command)) {
   process.exit(2);
 }
 await COMMANDS[command](optionsFrom(args, DEFAULTS));
-process.exit(0); // stdin is still open; nothing else is left to do

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from bench.folders import list_folder
 from bench.processes import NODE_FOLDER, race, run
 
@@ -41,7 +42,7 @@ def test_two_writers_lose_double_and_tear_nothing(tmp_path: Path) -> None:
     folder = list_folder(str(tmp_path))
     journals = [tmp_path / "a.jsonl", tmp_path / "b.jsonl"]
     commands = [
-        writer(folder, journal, "--name", journal.stem, "--seed", str(seed), "--seconds", "1.5")
+        writer(folder, journal, "--name", journal.stem, "--seed", str(seed), "--seconds", "1")
         for seed, journal in enumerate(journals)
     ]
     race(commands, home=str(tmp_path))

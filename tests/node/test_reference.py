@@ -8,6 +8,7 @@ import shutil
 from pathlib import Path
 
 import pytest
+
 from bench.folders import list_folder
 from bench.processes import NODE_FOLDER, race, reference, run
 
@@ -20,7 +21,7 @@ pytestmark = pytest.mark.skipif(
 @pytest.mark.req("L-02", "L-03")
 def test_creates_of_many_processes_get_each_id_once(tmp_path: Path) -> None:
     folder = list_folder(str(tmp_path))
-    answers = race([reference("create", "--dir", folder, "--n", "10")] * 3, home=str(tmp_path))
+    answers = race([reference("create", "--dir", folder, "--n", "10", "--warm", "5")] * 3, home=str(tmp_path))
     ids = sorted(int(task_id) for answer in answers for task_id in answer["answers"])
     assert ids == list(range(1, 31))
 
@@ -50,7 +51,7 @@ def test_the_next_id_is_above_both_the_mark_and_every_file(tmp_path: Path) -> No
 def test_each_contested_task_has_one_winner(tmp_path: Path, busy_check: str) -> None:
     folder = list_folder(str(tmp_path), tasks=10)
     agents = ["ada", "bob", "cem"]
-    more = ("--dir", folder, "--n", "10", "--busy-check", busy_check)
+    more = ("--dir", folder, "--n", "10", "--warm", "5", "--busy-check", busy_check)
     answers = race([reference("claim", *more, "--agent", agent) for agent in agents], home=str(tmp_path))
     for number in range(10):
         winners = [agent for agent, answer in zip(agents, answers) if answer["answers"][number] == "ok"]
@@ -70,7 +71,10 @@ def test_a_blocked_task_is_refused(tmp_path: Path) -> None:
 
 @pytest.mark.req("M-02")
 def test_mail_of_many_senders_arrives_once_each(tmp_path: Path) -> None:
-    senders = [reference("mail", "--dir", str(tmp_path), "--n", "10", "--agent", agent) for agent in ("ada", "bob")]
+    senders = [
+        reference("mail", "--dir", str(tmp_path), "--n", "10", "--warm", "5", "--agent", agent)
+        for agent in ("ada", "bob")
+    ]
     race(senders, home=str(tmp_path))
     texts = run(reference("take", "--dir", str(tmp_path), "--agent", "lead"), home=str(tmp_path))["texts"]
     assert len(texts) == len(set(texts)) == 20

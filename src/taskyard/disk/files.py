@@ -61,7 +61,7 @@ def read_open(fd: int, path: str, *, most: int = LARGEST_RECORD) -> bytes:
     """Everything in the open file `fd`, from its start."""
     try:
         data = os.pread(fd, 65536, 0)
-        if len(data) < 65536:
+        if len(data) < 65536 and len(data) <= most:
             return data
         parts, size = [data], len(data)
         while data and size <= most:

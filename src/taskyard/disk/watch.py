@@ -26,14 +26,14 @@ _POLL = 1.0
 class Followed:
     """One folder, for one reader."""
 
-    def __init__(self, path: str, watcher: Watcher) -> None:
+    def __init__(self, path: str, watcher: Watcher, news: threading.Event) -> None:
         self.path = path
         self.at: int | None = None  #: the watch it hangs on; None = the kernel does not tell
         self.is_exact = False  #: whether that watch is on the folder itself, not on a parent of it
         self._watcher = watcher
         self._names: set[str] = set()
         self._everything = True
-        self._news = threading.Event()
+        self.news = news  #: set when somebody should look; several followers may share one
 
     def changed(self) -> set[str] | None:
         """The names in the folder to look at again, since last asked; None = all of them."""
@@ -41,8 +41,13 @@ class Followed:
         with self._watcher.lock:
             names, everything = self._names, self._everything or not self.is_exact
             self._names, self._everything = set(), False
-            self._news.clear()
+            self.news.clear()
         return None if everything else names
+
+    @property
+    def has_news(self) -> bool:
+        """Whether something happened since `changed` was last asked, as far as the queue was emptied."""
+        return self._everything or bool(self._names)
 
     def wait(self, timeout: float, *, debounce: float = 0.0) -> bool:
         """Sleep until something changed, at most `timeout` seconds; whether something did.
@@ -51,8 +56,8 @@ class Followed:
         """
         self._watcher.listen()
         if self.at is None:
-            return not self._news.wait(min(timeout, _POLL)) or True
-        if not self._news.wait(timeout):
+            return not self.news.wait(min(timeout, _POLL)) or True
+        if not self.news.wait(timeout):
             return False
         if debounce:
             time.sleep(debounce)
@@ -64,15 +69,21 @@ class Followed:
             self._everything = True
         else:
             self._names.add(name)
-        self._news.set()
+        self.news.set()
 
     def wake(self) -> None:
         """Wake whoever waits, although no file event came."""
-        self._news.set()
+        self.news.set()
 
     def close(self) -> None:
         """Follow it no longer."""
         self._watcher.forget(self)
+
+    def __enter__(self) -> Followed:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
 
 class Watcher:
@@ -81,34 +92,52 @@ class Watcher:
     def __init__(self) -> None:
         self.lock = threading.Lock()
         self._queue: Inotify | None = None
+        self._followers: list[Followed] = []
         self._by_number: dict[int, list[Followed]] = {}
         self._thread: threading.Thread | None = None
+        self._open()
+
+    def _open(self) -> None:
         try:
             from taskyard.disk.inotify import Inotify
 
             self._queue = Inotify()
         except (OSError, AttributeError):
-            pass  # no such thing here, or no more of them: everyone looks for themselves
+            self._queue = None  # no such thing here, or no more of them: everyone looks for themselves
 
-    def follow(self, path: str) -> Followed:
-        """Follow what happens in the folder `path`, which may not exist yet."""
-        found = Followed(path, self)
+    def begin_anew(self) -> None:
+        """Have a queue of our own, in a forked child: events read from the parent's would be missing there."""
+        self.lock = threading.Lock()  # some thread of the parent may have held it
+        if self._queue is not None:
+            self._queue.close()
+        self._by_number, self._thread = {}, None
+        self._open()
+        for follower in self._followers:
+            follower.at, follower.is_exact = None, False
+            self._attach(follower)
+            follower.tell(None)
+
+    def follow(self, path: str, *, wake: Followed | None = None) -> Followed:
+        """Follow what happens in the folder `path`, which may not exist yet; news also wakes who waits on `wake`."""
+        found = Followed(path, self, wake.news if wake is not None else threading.Event())
         with self.lock:
+            self._followers.append(found)
             self._attach(found)
         return found
 
     def forget(self, found: Followed) -> None:
         """Stop following."""
         with self.lock:
+            if found in self._followers:
+                self._followers.remove(found)
             self._detach(found)
 
     def signal(self, path: str) -> None:
         """Wake everyone in this process who follows `path`, at once."""
         with self.lock:
-            for followers in self._by_number.values():
-                for follower in followers:
-                    if follower.path == path:
-                        follower.wake()
+            for follower in self._followers:
+                if follower.path == path:
+                    follower.wake()
 
     def drain(self) -> None:
         """Hand out what the kernel has queued; never waits."""
@@ -122,9 +151,8 @@ class Watcher:
         from taskyard.disk.inotify import DELETE_SELF, IGNORED, MOVE_SELF, OVERFLOW
 
         if mask & OVERFLOW:
-            for followers in self._by_number.values():
-                for follower in followers:
-                    follower.tell(None)
+            for follower in self._followers:
+                follower.tell(None)
             return
         for follower in list(self._by_number.get(number, ())):
             if mask & (DELETE_SELF | MOVE_SELF | IGNORED) or not follower.is_exact:
@@ -138,19 +166,19 @@ class Watcher:
         """Hang it on its folder, or on the nearest parent that exists."""
         if self._queue is None:
             return
-        path = found.path
+        path = missing = found.path
         while True:
             try:
                 number = self._queue.add(path)
                 break
             except FileNotFoundError:
-                path = os.path.dirname(path)
+                path, missing = os.path.dirname(path), path
             except OSError:
                 return  # no more watches to be had: this one looks for itself
         found.at, found.is_exact = number, path == found.path
         self._by_number.setdefault(number, []).append(found)
-        if not found.is_exact and os.path.isdir(found.path):
-            self._detach(found)  # made between the two calls
+        if not found.is_exact and os.path.isdir(missing):
+            self._detach(found)  # made between the two calls: nothing will be said about it up here
             self._attach(found)
 
     def _detach(self, found: Followed) -> None:
@@ -165,14 +193,15 @@ class Watcher:
 
     def listen(self) -> None:
         """Have the thread that turns file events into wake-ups."""
-        if self._thread is None and self._queue is not None:
-            self._thread = threading.Thread(target=self._listen, name="taskyard-watch", daemon=True)
-            self._thread.start()
+        with self.lock:
+            if self._thread is None and self._queue is not None:
+                queue = self._queue.fd
+                self._thread = threading.Thread(target=self._listen, args=(queue,), name="taskyard-watch", daemon=True)
+                self._thread.start()
 
-    def _listen(self) -> None:
-        assert self._queue is not None
+    def _listen(self, queue: int) -> None:
         poll = select.poll()
-        poll.register(self._queue.fd, select.POLLIN)
+        poll.register(queue, select.POLLIN)
         while True:
             poll.poll()
             self.drain()
@@ -190,8 +219,8 @@ def watcher() -> Watcher:
 
 
 def _fresh_in_child() -> None:
-    global _shared
-    _shared = None  # its thread did not come along; followers of the parent are the parent's
+    if _shared is not None:
+        _shared.begin_anew()
 
 
 os.register_at_fork(after_in_child=_fresh_in_child)

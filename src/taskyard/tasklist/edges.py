@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from taskyard.clock import now_ms
-from taskyard.errors import AlreadyExists, Cycle, TaskNotFound
+from taskyard.errors import AlreadyExists, Cycle, Damaged, TaskNotFound
 from taskyard.tasklist import graph, history
 from taskyard.tasklist.model import Act, Draft, Task, TaskStatus
-from taskyard.tasklist.writer import Write
+from taskyard.tasklist.writer import Interfered, Write
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -58,10 +58,9 @@ def create_linked(files: ListFiles, draft: Draft, act: Act, task_id: str | None)
     """A new task and its place among the others, in one step."""
     others = sorted({*draft.blocks, *draft.blocked_by}, key=int)
     with files.hold(others, whole=True) as hold:
-        seen = {other: files.seen(hold, other) for other in others}
+        seen = {other: files.seen(other) for other in others}
         _refuse_cycle_through(files, draft)
         new_id = task_id or files.next_id()
-        hold.add(new_id)
         task = new_task(new_id, draft)
         after = {other: found for other, (found, _) in seen.items()}
         for other in draft.blocks:
@@ -85,7 +84,7 @@ def link(files: ListFiles, edges: Sequence[Edge], act: Act) -> None:
     """Make each (blocker, blocked) wait: all or none."""
     ids = sorted({task_id for edge in edges for task_id in edge}, key=int)
     with files.hold(ids, whole=True) as hold:
-        seen = {task_id: files.seen(hold, task_id) for task_id in ids}
+        seen = {task_id: files.seen(task_id) for task_id in ids}
         after = {task_id: found for task_id, (found, _) in seen.items()}
         for blocker, blocked in edges:
             if trail := graph.closing_path(_Graph(files, after), (blocker, blocked)):
@@ -102,7 +101,7 @@ def unlink(files: ListFiles, edges: Sequence[Edge], act: Act) -> None:
         seen: dict[str, tuple[Task, Seen | None]] = {}
         for task_id in ids:
             try:
-                seen[task_id] = files.seen(hold, task_id)
+                seen[task_id] = files.seen(task_id)
             except TaskNotFound:
                 if all(task_id == blocker for edge in edges if task_id in edge for blocker in edge[:1]):
                     continue  # a dangling blocker is taken away like any other
@@ -124,42 +123,33 @@ def remove(files: ListFiles, task_ids: Sequence[str], act: Act) -> tuple[Task, .
         if task.id not in doomed and any(other in doomed for other in (*task.blocks, *task.blocked_by))
     ]
     with files.hold([*doomed, *neighbours], whole=True) as hold:
-        gone = {task_id: files.seen(hold, task_id) for task_id in doomed}
-        tied = {other for task, _ in gone.values() for other in (*task.blocks, *task.blocked_by)}
-        if all(files.tasks.look(other) is None for other in tied.difference(doomed, neighbours)):
-            _remove(files, hold, act, gone, _still_there(files, hold, neighbours))
-            return tuple(task for task, _ in gone.values())
-    return remove(files, task_ids, act)  # somebody tied them to others between the look and the lock
+        gone = {task_id: files.seen(task_id) for task_id in doomed}
+        _refuse_new_neighbours(files, gone, neighbours)
+        seen = {task_id: files.seen(task_id) for task_id in neighbours}
+        after = {task_id: found for task_id, (found, _) in seen.items()}
+        for task_id, task in after.items():
+            for other in doomed:
+                task = _without(_without(task, blocked_by=other), blocks=other)
+            after[task_id] = task
+        highest = max(map(int, doomed), default=0)
+        files.keep_above(highest)
+        for task, found in gone.values():
+            if found is None:  # only the older file has it: the log must, before it can be brought back
+                files.settler.note_consolidated(task)
+        writes = [Write(task_id, found, None, (None, 0)) for task_id, (_, found) in gone.items()]
+        _commit(files, hold, act, seen, after, first=writes)
+    return tuple(task for task, _ in gone.values())
 
 
-def _remove(
-    files: ListFiles,
-    hold: Hold,
-    act: Act,
-    gone: Mapping[str, tuple[Task, Seen | None]],
-    seen: Mapping[str, tuple[Task, Seen | None]],
+def _refuse_new_neighbours(
+    files: ListFiles, gone: Mapping[str, tuple[Task, Seen | None]], neighbours: Sequence[str]
 ) -> None:
-    after = {task_id: found for task_id, (found, _) in seen.items()}
-    for task_id, task in after.items():
-        for other in gone:
-            task = _without(_without(task, blocked_by=other), blocks=other)
-        after[task_id] = task
-    highest = max(map(int, gone), default=0)
-    if highest > files.folder.read_mark():
-        files.folder.write_mark(highest)
-    writes = [Write(task_id, found, None, (None, 0)) for task_id, (_, found) in gone.items()]
-    _commit(files, hold, act, seen, after, first=writes)
-
-
-def _still_there(files: ListFiles, hold: Hold, ids: Sequence[str]) -> dict[str, tuple[Task, Seen | None]]:
-    """Those of `ids` that nobody removed before we held them."""
-    found: dict[str, tuple[Task, Seen | None]] = {}
-    for task_id in ids:
-        try:
-            found[task_id] = files.seen(hold, task_id)
-        except TaskNotFound:
-            pass
-    return found
+    """Start over if somebody tied a task to a doomed one after we had looked for neighbours."""
+    linked = {other for task, _ in gone.values() for other in (*task.blocks, *task.blocked_by)}
+    for other in linked.difference(gone, neighbours):
+        task = files.tasks.look(other)
+        if task is not None and any(end in gone for end in (*task.blocks, *task.blocked_by)):
+            raise Interfered(other)
 
 
 def restore(files: ListFiles, task_id: str, act: Act) -> Task:
@@ -168,29 +158,46 @@ def restore(files: ListFiles, task_id: str, act: Act) -> Task:
     past = history.last_seen(writer.journal, writer.ledger, task_id)
     if past is None:
         raise files.missing(task_id)
-    neighbours = list(dict.fromkeys([*past[0].blocked_by, *past[0].blocks]))
-    with files.hold([task_id, *neighbours], whole=True) as hold:
-        if _still_there(files, hold, [task_id]):
-            raise AlreadyExists("a task", f"#{task_id}")
-        seen = _still_there(files, hold, neighbours)
+    others = [other for other in (*past[0].blocked_by, *past[0].blocks) if files.tasks.look(other) is not None]
+    with files.hold([task_id, *others], whole=True) as hold:
+        before = _place_for(files, task_id)
+        seen = _readable(files, others)
         after = {other: found for other, (found, _) in seen.items()}
-        after[task_id] = _revived(past[0])
-        edges = [*((other, task_id) for other in past[0].blocked_by), *((task_id, other) for other in past[0].blocks)]
-        for blocker, blocked in edges:
-            if (
-                blocker in after
-                and blocked in after
-                and not graph.closing_path(_Graph(files, after), (blocker, blocked))
-            ):
-                after[blocked] = _with(after[blocked], blocked_by=blocker)
-                after[blocker] = _with(after[blocker], blocks=blocked)
+        after[task_id] = _revived(past[0], keep=set(others).difference(seen))
+        edges = [(other, task_id) for other in past[0].blocked_by] + [(task_id, other) for other in past[0].blocks]
+        for edge in edges:
+            if all(end in after for end in edge) and graph.closing_path(_Graph(files, after), edge) is None:
+                after[edge[1]] = _with(after[edge[1]], blocked_by=edge[0])
+                after[edge[0]] = _with(after[edge[0]], blocks=edge[1])
         task = after.pop(task_id)
-        _commit(files, hold, act, seen, after, first=[Write(task_id, None, task, (None, 0))])
+        _commit(files, hold, act, seen, after, first=[Write(task_id, before, task, (None, 0))])
     return task
 
 
-def _revived(task: Task) -> Task:
-    task = task._replace(blocks=(), blocked_by=(), updated_at=now_ms())
+def _place_for(files: ListFiles, task_id: str) -> Seen | None:
+    """What stands where a task shall be put back: nothing, or a file that says it was deleted."""
+    try:
+        files.seen(task_id)
+    except TaskNotFound:
+        return files.tasks.reader.read(task_id)
+    raise AlreadyExists("a task", f"#{task_id}")
+
+
+def _readable(files: ListFiles, ids: Sequence[str]) -> dict[str, tuple[Task, Seen | None]]:
+    """Those of the tasks that are there and can be read."""
+    found: dict[str, tuple[Task, Seen | None]] = {}
+    for task_id in ids:
+        try:
+            found[task_id] = files.seen(task_id)
+        except (TaskNotFound, Damaged):
+            continue
+    return found
+
+
+def _revived(task: Task, *, keep: set[str]) -> Task:
+    """A task fresh from the log; of its blockers only `keep`, which are there and cannot be read just now."""
+    blockers = tuple(other for other in task.blocked_by if other in keep)
+    task = task._replace(blocks=(), blocked_by=blockers, updated_at=now_ms())
     return task if task.is_done else task._replace(status=TaskStatus.PENDING, owner=None)
 
 

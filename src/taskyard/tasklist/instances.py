@@ -12,13 +12,13 @@ from __future__ import annotations
 
 import json
 import os
-from typing import NamedTuple
 
 from taskyard.clock import now_ms
 from taskyard.disk import files
 from taskyard.disk.kernel_lock import RangeLock, is_held
 from taskyard.errors import Damaged, StorageError
 from taskyard.names import LONGEST_NAME, check_name, folder_name
+from taskyard.typed import NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -125,7 +125,11 @@ def alive(lock_path: str, host: str) -> bool | None:
     here = this_host()
     if host != here:
         return False if host.partition("/")[0] == here.partition("/")[0] else None
-    if is_held(lock_path):
+    try:
+        held = is_held(lock_path)
+    except (StorageError, ValueError):
+        return None  # another user's, or no path at all
+    if held:
         return True
     return False if os.path.isdir(os.path.dirname(lock_path)) else None
 

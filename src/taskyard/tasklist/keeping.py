@@ -33,9 +33,7 @@ class Keeping(ListCore):
     def list(self, *, internal: bool = False) -> Listing:
         """Every task by ascending id; trackers only if asked for. `.damaged` names unreadable files."""
         found = self.store.list()
-        if internal or not any(task.is_internal for task in found):
-            return found
-        return Listing((task for task in found if not task.is_internal), found.damaged)
+        return found if internal else found.visible
 
     def log(self, task_id: str | None = None, *, since: int = 0) -> tuple[Change, ...]:
         """What happened, oldest first: to one task, or to the whole list from an entry's id on."""

@@ -9,18 +9,21 @@ from __future__ import annotations
 
 import json
 import os
-from typing import cast
 
 from taskyard.clock import now_ms
 from taskyard.disk import files
+from taskyard.disk.follow import follow
+from taskyard.errors import Damaged, StorageError
 from taskyard.names import is_id
 from taskyard.shapes import as_object
 from taskyard.tasklist.model import Lease, Task
+from taskyard.typed import cast
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
+    from taskyard.disk.watch import Followed
     from taskyard.tasklist.list_folder import ListFolder
 
 
@@ -31,11 +34,35 @@ class LeaseFiles:
         """`alive(lock file, host)` is the kernel's word on a holder; None = it cannot be told from here."""
         self._folder = folder
         self._alive = alive
+        self._known: dict[str, Lease] = {}
+        self._read: dict[str, tuple[tuple[int, int, int], tuple[Lease | None, int]]] = {}
+        self._feed: Followed | None = None
+        self._looked = False
+        self._holders: dict[tuple[str, str, str], list[str]] | None = None
 
     def read(self, task_id: str) -> tuple[Lease | None, int]:
-        """The record of a task, and how many holders it lost before."""
-        data = files.read(self._folder.lease(task_id), most=65536)
-        return _parsed(data) if data is not None else (None, 0)
+        """The record of a task, and how many holders it lost before.
+
+        Records are only ever replaced, so one that looks the same is the same.
+        """
+        path = self._folder.lease(task_id)
+        if not os.access(path, os.F_OK):
+            return None, 0
+        try:
+            found = os.lstat(path)
+        except OSError:
+            return None, 0
+        look = (found.st_ino, found.st_mtime_ns, found.st_size)
+        known = self._read.get(task_id)
+        if known is not None and known[0] == look:
+            return known[1]
+        try:
+            data = files.read(path, most=65536)
+        except (Damaged, StorageError):
+            return None, 0  # as good as none: its owner is then nobody's to presume dead
+        record = _parsed(data) if data is not None else (None, 0)
+        self._read[task_id] = (look, record)
+        return record
 
     def write(self, task_id: str, lease: Lease | None, losses: int) -> None:
         """Put the record in place; without lease and losses there is none."""
@@ -45,6 +72,8 @@ class LeaseFiles:
                 os.unlink(path)
             except FileNotFoundError:
                 pass
+            except OSError as error:
+                raise files.storage_error(path, error) from error
             return
         held = {} if lease is None else {k: v for k, v in lease._asdict().items() if v not in (None, "")}
         files.replace(path, json.dumps({**held, "losses": losses}).encode())
@@ -62,13 +91,56 @@ class LeaseFiles:
             return lease.expires is not None and lease.expires < now_ms()
         return lease.kind == "process" and self._alive(lease.lock, lease.host) is False
 
-    def ids(self) -> list[str]:
-        """The tasks that have a record."""
+    def everyone(self) -> tuple[Mapping[str, Lease], bool]:
+        """Every lease record by task id, and whether none changed since last asked."""
+        names = self._feed.changed() if self._feed is not None else None
+        if self._feed is None and self._looked:
+            self._feed = follow(self._folder.leases)
+        self._looked = True
+        if names is None:
+            before, self._known = self._known, self._scan()
+            same = before == self._known
+            self._holders = self._holders if same else None
+            return self._known, same
+        ids = {name[:-5] for name in names if name.endswith(".json") and is_id(name[:-5])}
+        if ids:
+            self._holders = None
+        for task_id in ids:
+            lease, _ = self.read(task_id)
+            if lease is None:
+                self._known.pop(task_id, None)
+            else:
+                self._known[task_id] = lease
+        return self._known, not ids
+
+    def _scan(self) -> dict[str, Lease]:
         try:
             names = os.listdir(self._folder.leases)
         except (FileNotFoundError, NotADirectoryError, PermissionError):
-            return []
-        return [name[:-5] for name in names if name.endswith(".json") and is_id(name[:-5])]
+            return {}
+        ids = [name[:-5] for name in names if name.endswith(".json") and is_id(name[:-5])]
+        return {task_id: lease for task_id in ids if (lease := self.read(task_id)[0]) is not None}
+
+    def dead_ids(self) -> list[str]:
+        """The tasks whose holders are gone, by the records `everyone` last saw; each holder is asked about once."""
+        if self._holders is None:
+            self._holders = {}
+            for task_id, lease in self._known.items():
+                key = (lease.kind, lease.lock, lease.host) if lease.kind == "process" else (lease.kind, task_id, "")
+                if lease.kind != "manual":
+                    self._holders.setdefault(key, []).append(task_id)
+        return [
+            task_id
+            for ids in self._holders.values()
+            if ids[0] in self._known and self.is_dead(self._known[ids[0]])
+            for task_id in ids
+        ]
+
+    def close(self) -> None:
+        """Follow the records no longer."""
+        if self._feed is not None:
+            self._feed.close()
+        self._feed, self._looked = None, False
 
 
 def _parsed(data: bytes) -> tuple[Lease | None, int]:
@@ -78,16 +150,17 @@ def _parsed(data: bytes) -> tuple[Lease | None, int]:
     except (ValueError, RecursionError):
         return None, 0
     texts = {name: raw.get(name, "") for name in ("owner", "instance", "token", "kind", "host", "lock")}
-    numbers = {name: raw.get(name) for name in ("since", "expires", "losses")}
+    numbers = {name: raw.get(name) for name in ("since", "expires", "span", "losses")}
     losses = numbers["losses"] if isinstance(numbers["losses"], int) else 0
     if not texts["token"] or not all(isinstance(text, str) for text in texts.values()):
         return None, losses
-    since, expires = numbers["since"], numbers["expires"]
+    since, expires, span = numbers["since"], numbers["expires"], numbers["span"]
     return (
         Lease(
             **cast("dict[str, str]", texts),
             since=since if isinstance(since, int) else 0,
             expires=expires if isinstance(expires, int) else None,
+            span=span if isinstance(span, int) else 0,
         ),
         losses,
     )

@@ -11,7 +11,6 @@ from __future__ import annotations
 import os
 
 from taskyard.disk import files
-from taskyard.errors import StorageError
 from taskyard.names import LARGEST_ID
 
 TYPE_CHECKING = False
@@ -81,31 +80,3 @@ class ListFolder:
             number = name[:-5]
             if name.endswith(".json") and number.isascii() and number.isdigit() and int(number) <= LARGEST_ID:
                 yield int(number)
-
-    def read_mark(self) -> int:
-        """The highest id given out, as the mark has it; garbage counts as 0."""
-        data = files.read(self.mark, most=4096) or b""
-        digits = data.strip().split(b".")[0]
-        number = b""
-        for byte in digits:
-            if not 48 <= byte <= 57:
-                break
-            number += bytes([byte])
-        value = int(number or b"0")
-        if value > LARGEST_ID:
-            raise StorageError(self.mark, f"it says {value}, but ids end at {LARGEST_ID}; `taskyard doctor` can help")
-        return value
-
-    def write_mark(self, value: int) -> None:
-        """Raise the mark, in place: it only ever grows, so no moment shows a smaller number."""
-        try:
-            fd = os.open(self.mark, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644)
-            try:
-                data = b"%d" % value
-                os.pwrite(fd, data, 0)
-                if os.fstat(fd).st_size > len(data):  # garbage of another program behind it
-                    os.ftruncate(fd, len(data))
-            finally:
-                os.close(fd)
-        except OSError as error:
-            raise files.storage_error(self.mark, error) from error

@@ -2,39 +2,49 @@
 
 from __future__ import annotations
 
-import sys
-from _thread import allocate_lock
+from _thread import allocate_lock, get_ident
 
+from taskyard.disk.follow import follow, signal
 from taskyard.errors import Damaged
 from taskyard.names import is_id
 from taskyard.tasklist.consolidated import Consolidated, named_owner
 from taskyard.tasklist.graph import by_id, mirrored
 from taskyard.tasklist.leases import LeaseFiles
 from taskyard.tasklist.ledger import Row
-from taskyard.tasklist.model import DamagedFile, Listing, Task
+from taskyard.tasklist.model import DamagedFile, Lease, Listing, Task
 from taskyard.tasklist.reader import TaskReader
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from taskyard.disk.watch import Followed
     from taskyard.tasklist.list_folder import ListFolder
-    from taskyard.tasklist.writer import Writer
+
+    #: What the ledger says of some tasks, or of all; None where it cannot be told.
+    Known = Callable[[Iterable[str] | None], Mapping[str, Row] | None]
 
 
 class ListReader:
     """Everything on one list, as its files and lease records say."""
 
-    def __init__(self, folder: ListFolder, *, alive: Callable[[str, str], bool | None]) -> None:
+    def __init__(
+        self,
+        folder: ListFolder,
+        *,
+        alive: Callable[[str, str], bool | None],
+        was_removed: Callable[[str], bool] = lambda _: False,
+    ) -> None:
         self._folder = folder
+        self._was_removed = was_removed
         self.reader = TaskReader(folder)
         self.leases = LeaseFiles(folder, alive=alive)
         self.consolidated = Consolidated(folder.consolidated)
         self._items: dict[str, Task | DamagedFile] = {}
-        self._last: tuple[list[Task], list[DamagedFile]] | None = None
+        self._plain: tuple[list[Task], list[DamagedFile]] | None = None
+        self._whole: Listing | None = None
         self._feed: Followed | None = None
-        self._wake: Followed | None = None
+        self._wakes: dict[int, Followed] = {}
         self._looks = 0
         self._one_at_a_time = allocate_lock()
 
@@ -73,24 +83,39 @@ class ListReader:
         found = {**self._older(), **self.reader.scan()}
         return by_id(item for item in found.values() if isinstance(item, Task))
 
-    def listing(self, writer: Callable[[], Writer | None]) -> tuple[Listing, list[str]]:
+    def listing(self, known: Known) -> tuple[Listing, list[str]]:
         """The whole list, and the ids whose files are not as the ledger knows them."""
         with self._one_at_a_time:
-            return self._listing(writer)
+            return self._listing(known)
 
-    def _listing(self, writer: Callable[[], Writer | None]) -> tuple[Listing, list[str]]:
+    def _listing(self, known: Known) -> tuple[Listing, list[str]]:
         same = self._refresh()
-        changed = self._changed(writer)
-        if same and self._last is not None:
-            tasks, damaged = self._last
-        else:
-            found: dict[str, Task | DamagedFile] = {**self._older(), **self._items}
-            tasks = mirrored(by_id(item for item in found.values() if isinstance(item, Task)))
-            damaged = [item for item in found.values() if isinstance(item, DamagedFile)]
-            if self.consolidated.damage is not None:
-                damaged.append(self.consolidated.damage)
-            self._last = tasks, damaged
-        return Listing(self._with_leases(tasks), damaged), changed
+        changed = self._changed(known)
+        leases, same_leases = self.leases.everyone()
+        if not same or self._plain is None:
+            self._plain = self._assembled()
+        if not (same and same_leases) or self._whole is None:
+            tasks, damaged = self._plain
+            self._whole = Listing(_with_leases(tasks, leases), damaged)
+        return self._whole, changed
+
+    def any_open(self) -> bool:
+        """Whether a task that is no tracker, or a file that cannot be read, is left to be done."""
+        with self._one_at_a_time:
+            self._whole = self._whole if self._refresh() else None
+            self._plain = self._plain if self._whole is not None else None
+            found = {**self._older(), **self._items} if self._older() else self._items
+            return any(
+                isinstance(item, DamagedFile) or not (item.is_done or item.is_internal) for item in found.values()
+            )
+
+    def _assembled(self) -> tuple[list[Task], list[DamagedFile]]:
+        found: dict[str, Task | DamagedFile] = {**self._older(), **self._items}
+        tasks = mirrored(by_id(item for item in found.values() if isinstance(item, Task)))
+        damaged = [item for item in found.values() if isinstance(item, DamagedFile)]
+        if self.consolidated.damage is not None:
+            damaged.append(self.consolidated.damage)
+        return tasks, damaged
 
     def _refresh(self) -> bool:
         """Bring `_items` up to date; whether nothing had changed.
@@ -99,7 +124,7 @@ class ListReader:
         and from then on only what the kernel reports is read again.
         """
         if self._feed is None and self._looks:
-            self._feed = _follow(self._folder.path)
+            self._feed = follow(self._folder.path)
         self._looks += 1
         names = self._feed.changed() if self._feed is not None else None
         if names is None:
@@ -116,53 +141,48 @@ class ListReader:
 
     def wait(self, timeout: float, *, debounce: float) -> bool:
         """Sleep until a file event or a signal of this process says that something may have changed."""
-        if self._wake is None:
-            self._wake = _follow(self._folder.path)
-        woken = self._wake.wait(timeout, debounce=debounce)
-        self._wake.changed()
+        wake = self._wakes.get(get_ident())
+        if wake is None:  # each thread has its own, or one would sleep through what another was told
+            self._wakes[get_ident()] = follow(self._folder.path)
+            return True  # what happened before we followed, nobody will tell
+        woken = wake.wait(timeout, debounce=debounce)
+        wake.changed()
         return woken
 
     def signal(self) -> None:
-        """Wake whoever waits for this list in this process; nobody waits where nobody watches yet."""
-        watch = sys.modules.get("taskyard.disk.watch")
-        if watch is not None:
-            watch.watcher().signal(self._folder.path)
+        """Wake whoever waits for this list in this process."""
+        signal(self._folder.path)
 
     def close(self) -> None:
         """Follow the folder no longer."""
-        for feed in (self._feed, self._wake):
+        for feed in (self._feed, *self._wakes.values()):
             if feed is not None:
                 feed.close()
-        self._feed = self._wake = None
+        self._feed, self._wakes = None, {}
+        self.leases.close()
         self._looks = 0
 
-    def _with_leases(self, tasks: list[Task]) -> list[Task]:
-        held = set(self.leases.ids())
-        if not held:
-            return tasks
-        return [
-            task._replace(lease=self.leases.current(task)) if task.id in held and task.owner is not None else task
-            for task in tasks
-        ]
-
-    def _changed(self, writer: Callable[[], Writer | None]) -> list[str]:
+    def _changed(self, known: Known) -> list[str]:
         """Files that another program made, changed or removed since any Taskyard process last looked."""
         fresh, gone = self.reader.news(self._items)
         if not fresh and not gone and gone is not None:
             return []
-        known = writer()
-        if known is None:
+        rows = known(None if gone is None else {*fresh, *gone})
+        if rows is None:
             return []
+        changed = [task_id for task_id, found in fresh.items() if not rows.get(task_id, Row()).holds(*found)]
         if gone is None:  # the first look of this process: what vanished before it, only the ledger tells
-            rows = dict(known.ledger.rows())
-            changed = [task_id for task_id, found in fresh.items() if not rows.get(task_id, Row()).looks_like(found)]
-            return changed + [task_id for task_id, row in rows.items() if row.is_present and task_id not in self._items]
-        changed = [task_id for task_id, found in fresh.items() if not known.ledger.row(task_id).looks_like(found)]
-        return changed + [task_id for task_id in gone if known.ledger.row(task_id).is_present]
+            # A row with an intent is a dead writer's, or one still at work: whoever looks closer finds out.
+            missing = {task_id for task_id, row in rows.items() if row.is_present and task_id not in self._items}
+            unfinished = {task_id for task_id, row in rows.items() if row.intent is not None}
+            return [*changed, *sorted((missing | unfinished).difference(changed), key=int)]
+        return changed + [task_id for task_id in gone if rows.get(task_id, Row()).is_present]
 
     def _older(self) -> Mapping[str, Task]:
         """Tasks that only the consolidated file has, owners by name."""
         tasks = self.consolidated.tasks()
+        if tasks:
+            tasks = {task_id: task for task_id, task in tasks.items() if not self._was_removed(task_id)}
         if not tasks or not any((task.owner or "").startswith("teammate-") for task in tasks.values()):
             return tasks
         trackers = by_id(item for item in self.reader.scan().values() if isinstance(item, Task) and item.is_internal)
@@ -173,7 +193,13 @@ class ListReader:
         return max(map(int, self.consolidated.tasks()), default=0)
 
 
-def _follow(path: str) -> Followed:
-    from taskyard.disk.watch import watcher  # only those who look twice pay for it
-
-    return watcher().follow(path)
+def _with_leases(tasks: list[Task], leases: Mapping[str, Lease]) -> list[Task]:
+    """Tasks that are held, with the lease they are held under."""
+    if not leases:
+        return tasks
+    return [
+        task._replace(lease=lease)
+        if (lease := leases.get(task.id)) is not None and lease.owner == task.owner and not task.is_done
+        else task
+        for task in tasks
+    ]

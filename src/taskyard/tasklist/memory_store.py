@@ -7,7 +7,7 @@ import threading
 from taskyard.clock import now_ms
 from taskyard.errors import AlreadyExists, Conflict, Cycle, TaskNotFound
 from taskyard.names import nearest_ids
-from taskyard.tasklist import graph
+from taskyard.tasklist import graph, rules
 from taskyard.tasklist.model import Act, Change, Decision, Draft, Facts, Lease, Listing, Task, TaskStatus
 
 TYPE_CHECKING = False
@@ -23,10 +23,13 @@ _STORED = Task._fields.index("lease")
 class MemoryStore:
     """One list that lives as long as this object; shared by the threads of a process."""
 
-    def __init__(self, name: str = "memory") -> None:
+    def __init__(self, name: str = "memory", *, lease_losses: int = 3) -> None:
+        """`lease_losses`: so many lost holders set a task aside."""
         self.name = name
+        self._most_losses = lease_losses
+        self._losses: dict[str, int] = {}
         self._lock = threading.Condition(threading.RLock())
-        self._waited_at = 0
+        self._waited: dict[int, int] = {}
         self._tasks: dict[str, Task] = {}
         self._leases: dict[str, Lease] = {}
         self._log: list[Change] = []
@@ -71,7 +74,15 @@ class MemoryStore:
     def list(self) -> Listing:
         """Everything on the list."""
         with self._lock:
-            return Listing(task._replace(lease=self._lease(task.id)) for task in graph.by_id(self._tasks.values()))
+            leases = {
+                task_id: self._lease(task_id) for task_id in list(self._leases)
+            }  # those that ran out are gone now
+            return Listing(task._replace(lease=leases.get(task.id)) for task in graph.by_id(self._tasks.values()))
+
+    def is_finished(self) -> bool:
+        """Whether nothing that people see is open."""
+        with self._lock:
+            return all(task.is_done or task.is_internal for task in self._tasks.values())
 
     def update(
         self, task_id: str, rule: Rule, act: Act, *, with_blockers: bool = False, whole_list: bool = False
@@ -88,6 +99,8 @@ class MemoryStore:
             self._leases.pop(task.id, None)
         else:
             self._leases[task.id] = lease
+        if task.is_done:
+            self._losses.pop(task.id, None)
         if task[:_STORED] != was[:_STORED]:
             task = task._replace(updated_at=now_ms(), lease=None)
             self._save(act, {task.id: task})
@@ -99,7 +112,7 @@ class MemoryStore:
             for task_id in order(self.list()):
                 try:
                     return self.update(task_id, rule, act)
-                except Conflict:
+                except (Conflict, TaskNotFound):
                     continue
         return None
 
@@ -119,10 +132,12 @@ class MemoryStore:
     def unlink(self, edges: Sequence[Edge], act: Act) -> None:
         """Take dependencies away."""
         with self._lock:
-            after = {task_id: self._existing(task_id) for edge in edges for task_id in edge}
+            after = {blocked: self._existing(blocked) for _, blocked in edges}
+            after.update({blocker: self._tasks[blocker] for blocker, _ in edges if blocker in self._tasks})
             for blocker, blocked in edges:
                 after[blocked] = after[blocked]._replace(blocked_by=_less(after[blocked].blocked_by, {blocker}))
-                after[blocker] = after[blocker]._replace(blocks=_less(after[blocker].blocks, {blocked}))
+                if blocker in after:
+                    after[blocker] = after[blocker]._replace(blocks=_less(after[blocker].blocks, {blocked}))
             self._save(act, after)
 
     def remove(self, task_ids: Sequence[str], act: Act) -> tuple[Task, ...]:
@@ -171,8 +186,9 @@ class MemoryStore:
     def wait(self, timeout: float) -> bool:
         """Sleep until something changed since the last wait, at most `timeout` seconds; whether it did."""
         with self._lock:
-            changed = self._lock.wait_for(lambda: len(self._log) > self._waited_at, timeout)
-            self._waited_at = len(self._log)
+            thread = threading.get_ident()
+            changed = self._lock.wait_for(lambda: len(self._log) > self._waited.get(thread, 0), timeout)
+            self._waited[thread] = len(self._log)
             return changed
 
     def signal(self) -> None:
@@ -195,17 +211,15 @@ class MemoryStore:
 
     def _lease(self, task_id: str) -> Lease | None:
         lease, task = self._leases.get(task_id), self._tasks.get(task_id)
-        expired = lease is not None and lease.expires is not None and lease.expires < now_ms()
-        if task is None or lease is None or lease.owner != task.owner:
+        if task is None or lease is None or lease.owner != task.owner or task.is_done:
             return None
-        if expired:
-            self._decided(
-                Act(lease.owner, "lease_lost", "watch"),
-                task,
-                Decision(task._replace(owner=None, status=TaskStatus.PENDING), None),
-            )
-            return None
-        return lease
+        if lease.expires is None or lease.expires >= now_ms():
+            return lease
+        losses = self._losses[task_id] = self._losses.get(task_id, 0) + 1
+        act = Act(lease.owner, "lease_lost", "watch", f"its holder {lease.instance} is gone (loss {losses})")
+        back = rules.lose(task, losses=losses, most=self._most_losses)
+        self._decided(act, task, Decision(back, None))
+        return None
 
     def _existing(self, task_id: str) -> Task:
         self._lease(task_id)

@@ -8,7 +8,8 @@ the command line would have to pay for.
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import NamedTuple, cast
+
+from taskyard.typed import NamedTuple, cast
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -32,6 +33,7 @@ class Lease(NamedTuple):
     kind: str  #: "process" (ends at the kernel's word), "time" (renewed by calls), "manual" (no end)
     since: int  #: epoch ms of the claim
     expires: int | None = None  #: epoch ms, for kind "time"
+    span: int = 0  #: ms that a sign of life adds, for kind "time"
     host: str = ""  #: the machine and boot the holder lives on, for kind "process"
     lock: str = ""  #: the file whose kernel lock says that the holder lives
 
@@ -123,12 +125,22 @@ class Listing(tuple[Task, ...]):
     """The tasks of a list by ascending id; `damaged` names the files that could not be read."""
 
     damaged: tuple[DamagedFile, ...]
+    _visible: Listing | None
 
     def __new__(cls, tasks: Iterable[Task] = (), damaged: Iterable[DamagedFile] = ()) -> Listing:
         """Tasks in the order given."""
         listing = super().__new__(cls, tasks)
         listing.damaged = tuple(damaged)
+        listing._visible = None
         return listing
+
+    @property
+    def visible(self) -> Listing:
+        """Without trackers; worked out once, since a list that did not change is answered again and again."""
+        if self._visible is None:
+            hidden = any(task.is_internal for task in self)
+            self._visible = Listing((t for t in self if not t.is_internal), self.damaged) if hidden else self
+        return self._visible
 
 
 class Facts(NamedTuple):

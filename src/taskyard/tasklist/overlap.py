@@ -27,18 +27,19 @@ def overlaps(task: Task, others: Sequence[Task], agent: str | None) -> list[Path
     return found
 
 
-def check_paths(store: TaskStore, task_id: str, agent: str | None, policy: str) -> tuple[str, ...]:
-    """Warnings about overlapping paths; only tasks that name paths cost a look at the list.
+def refuse_overlap(store: TaskStore, task_id: str, agent: str | None) -> None:
+    """Refuse a claim on paths somebody else works on.
 
     Raises:
-        PathsOverlap: somebody else works there, and the policy is to refuse.
+        PathsOverlap: somebody does.
     """
-    if policy == "off":
-        return ()
     task = store.get(task_id)
-    if not paths_of(task):
-        return ()
-    found = overlaps(task, store.list(), agent)
-    if found and policy == "refuse":
+    if paths_of(task) and (found := overlaps(task, store.list(), agent)):
         raise found[0]
-    return tuple(str(overlap) for overlap in found)
+
+
+def warnings(store: TaskStore, task: Task, policy: str) -> tuple[str, ...]:
+    """What the new owner of `task` should know; only tasks that name paths cost a look at the list."""
+    if policy == "off" or not paths_of(task):
+        return ()
+    return tuple(str(overlap) for overlap in overlaps(task, store.list(), task.owner))

@@ -8,16 +8,12 @@ operation, also without a lock; if the task changed meanwhile, everything is dec
 
 from __future__ import annotations
 
-from taskyard.clock import now_ms
-from taskyard.errors import BadValue, Conflict, NotFound
+from taskyard.errors import BadValue, Conflict, Damaged, NotFound
 from taskyard.names import check_id, check_name, check_subject, check_text
-from taskyard.tasklist import completion, rules
-from taskyard.tasklist.extras import requires_of
+from taskyard.tasklist import rules
 from taskyard.tasklist.keeping import Keeping
-from taskyard.tasklist.list_core import checked_ids
+from taskyard.tasklist.list_core import checked_ids, checked_metadata
 from taskyard.tasklist.model import Draft, Task, TaskStatus
-from taskyard.tasklist.overlap import check_paths
-from taskyard.tasklist.picking import in_order
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -62,7 +58,7 @@ class TaskList(Keeping):
             TaskStatus.PENDING,
             checked_ids(blocks),
             checked_ids(blocked_by),
-            self._metadata(metadata, extras, {}),
+            self._metadata(metadata, extras),
         )
         act = self._act(agent, "create")
         task_id = None
@@ -100,14 +96,17 @@ class TaskList(Keeping):
             AlreadyClaimed, AlreadyResolved, Blocked, AgentBusy, PathsOverlap, TaskNotFound
         """
         task_id = check_id(task_id)
-        caller = self._caller(task_id, self._somebody(agent), force=force, seconds=lease, token=token)
-        notes = check_paths(self.store, task_id, caller.agent, self.settings.paths_policy)
+        from taskyard.tasklist.overlap import refuse_overlap, warnings
+
+        caller = self._caller(task_id, self._somebody(agent), force=force, seconds=lease, token=token, claims=True)
+        if self.settings.paths_policy == "refuse":
+            refuse_overlap(self.store, task_id, caller.agent)
         rule = rules.claim_if_idle if check_busy else rules.claim
         act = self._act(caller.agent, "claim", force=force)
         task = self.store.update(
             task_id, lambda facts: rule(facts, caller), act, with_blockers=True, whole_list=check_busy
         )
-        return self._claimed(task, notes)
+        return self._claimed(task, warnings(self.store, task, self.settings.paths_policy))
 
     def claim_next(
         self,
@@ -122,8 +121,11 @@ class TaskList(Keeping):
 
         Tasks that require a capability are offered only to those who name it.
         """
+        from taskyard.tasklist.extras import requires_of
+        from taskyard.tasklist.picking import in_order
+
         able = frozenset(capabilities)
-        caller = self._caller(None, self._somebody(agent), seconds=lease)
+        caller = self._caller(None, self._somebody(agent), seconds=lease, claims=True)
         policy = self.settings.paths_policy
 
         def suits(task: Task) -> bool:
@@ -179,23 +181,22 @@ class TaskList(Keeping):
         for task_id in mine:
             try:
                 released.append(self.store.update(task_id, lambda facts: rules.release(facts, caller), act))
-            except (Conflict, NotFound):
-                pass  # completed, given to somebody else or removed since the look
+            except (Conflict, NotFound, Damaged):
+                continue  # finished, handed on or removed meanwhile: not the agent's any more
         if released:
             self.outside.changed()
         return tuple(released)
 
     def renew(self, task_id: str, *, agent: str | None = None, token: str | None = None) -> Task:
-        """Hold on to a claim for longer.
+        """Hold on to a claim for longer: from now, for as long as it was made for.
 
         Raises:
             LeaseLost: it is no longer yours.
         """
         task_id = check_id(task_id)
-        caller = self._caller(task_id, self._somebody(agent), token=token)
-        expires = now_ms() + int(self.settings.lease_seconds * 1000)
+        caller = self._caller(task_id, self._somebody(agent), token=token, claims=True)
         act = self._act(caller.agent, "renew")
-        return self.store.update(task_id, lambda facts: rules.renew(facts, caller, expires=expires), act)
+        return self.store.update(task_id, lambda facts: rules.renew(facts, caller), act)
 
     # -- changing ----------------------------------------------------------------------------
 
@@ -219,6 +220,8 @@ class TaskList(Keeping):
         None leaves a field as it is; "" takes owner or active form away; a None inside `metadata`
         deletes that key. Extras are laid over those the task has.
         """
+        from taskyard.tasklist import completion
+
         task_id = check_id(task_id)
         patch = rules.Patch(
             check_subject(subject) if subject is not None else None,
@@ -226,15 +229,17 @@ class TaskList(Keeping):
             check_text("active form", active_form) if active_form is not None else None,
             (check_name("an owner", owner) if owner else owner),
             _status(status),
-            self._metadata(metadata, extras, self.store.get(task_id).extra if extras else {}) or None,
+            checked_metadata(metadata) or None,
+            _checked_extras(extras),
         )
-        caller = self._caller(task_id, agent or self.agent, token=token, force=force)
+        starts = patch.status is TaskStatus.IN_PROGRESS
+        caller = self._caller(task_id, agent or self.agent, token=token, force=force, claims=starts)
         act = self._act(caller.agent, _cause(patch), force=force)
         before, task = completion.carry_out(self, task_id, patch, caller, act)
         if task.lease is not None and caller.lease is not None and task.lease.token == caller.lease.token:
-            self._tokens[task_id] = task.lease.token
-        elif task.lease is None:
-            self._tokens.pop(task_id, None)  # done, given away or put back: the claim is over
+            self._remember(task)
+        elif task.is_done or patch.owner is not None:
+            self._tokens.pop(task_id, None)
         self._tell_owner(task, before.owner, caller.agent)
         if task.is_done and not before.is_done:
             task = completion.aftermath(self, task, caller.agent, is_main=self._is_main)
@@ -258,3 +263,11 @@ def _cause(patch: rules.Patch) -> str:
     if patch.status is not None:
         return _CAUSES[patch.status]
     return "assign" if patch.owner is not None else "update"
+
+
+def _checked_extras(extras: Extras) -> dict[str, object] | None:
+    if not extras:
+        return None
+    from taskyard.tasklist.extras import check_extras
+
+    return check_extras(**extras) or None

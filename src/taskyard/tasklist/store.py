@@ -53,6 +53,10 @@ class TaskStore(Protocol):
         """Everything on the list, trackers included; what a dead holder had is back in the pool."""
         ...
 
+    def is_finished(self) -> bool:
+        """Whether nothing that people see is open; cheaper than looking at everything."""
+        ...
+
     def update(
         self, task_id: str, rule: Rule, act: Act, *, with_blockers: bool = False, whole_list: bool = False
     ) -> Task:

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import json
 from json.encoder import encode_basestring
-from typing import cast
 
 from taskyard.errors import BadValue
 from taskyard.names import is_id
 from taskyard.shapes import as_list, as_object
 from taskyard.tasklist.model import Task, TaskStatus
+from taskyard.typed import cast
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 #: Deeper metadata is a trap for recursive readers, not data.
 DEEPEST_METADATA = 50
+#: What another program wrote is read up to here: the deepest that is certain to be written back.
+DEEPEST_FILE = 200
 LARGEST_METADATA = 1_000_000
 
 _KNOWN = frozenset(
@@ -43,7 +45,14 @@ def _refuse_constant(name: str) -> object:
     raise ValueError(f"{name} is not JSON")
 
 
-_decode = json.JSONDecoder(parse_constant=_refuse_constant).decode
+def _finite(text: str) -> float:
+    number = float(text)
+    if number - number != 0.0:  # 1e999: no program could write it back as JSON
+        raise ValueError(f"{text[:20]} is too large a number")
+    return number
+
+
+_decode = json.JSONDecoder(parse_constant=_refuse_constant, parse_float=_finite).decode
 
 
 def document(data: bytes) -> dict[str, object]:
@@ -58,7 +67,10 @@ def document(data: bytes) -> dict[str, object]:
         raise Unreadable("it is empty" if not data.strip(b"\0 \n") else f"it is not JSON ({error})") from None
     if not isinstance(found, dict):
         raise Unreadable("it is JSON, but no object")
-    return cast("dict[str, object]", found)
+    raw = cast("dict[str, object]", found)
+    if data.count(b"[") + data.count(b"{") > DEEPEST_FILE and _depth(raw, DEEPEST_FILE) > DEEPEST_FILE:
+        raise Unreadable(f"it nests deeper than {DEEPEST_FILE} levels")
+    return raw
 
 
 def task_from(task_id: str, raw: Mapping[str, object]) -> Task:
@@ -163,7 +175,7 @@ def check_metadata(metadata: object) -> dict[str, object]:
     found = as_object(metadata)
     if found is None:
         raise BadValue("metadata", str(metadata), "an object with text keys")
-    if _depth(found) > DEEPEST_METADATA:
+    if _depth(found, DEEPEST_METADATA) > DEEPEST_METADATA:
         raise BadValue("metadata", "this object", f"at most {DEEPEST_METADATA} levels")
     try:
         size = len(json.dumps(found, ensure_ascii=False, allow_nan=False).encode("utf-8"))
@@ -174,10 +186,10 @@ def check_metadata(metadata: object) -> dict[str, object]:
     return found
 
 
-def _depth(value: object) -> int:
-    """How deep `value` nests, without recursing into a trap."""
+def _depth(value: object, most: int) -> int:
+    """How deep `value` nests, up to `most` + 1, without recursing into a trap."""
     level, here = 0, [value]
-    while here and level <= DEEPEST_METADATA:
+    while here and level <= most:
         level += 1
         here = [inner for item in here for inner in _inside(item)]
     return level

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import json
 import os
-from typing import NamedTuple
 
 from taskyard.disk import files
 from taskyard.disk.kernel_lock import RangeLock
 from taskyard.errors import Damaged, TeamNotFound
 from taskyard.names import folder_name, nearest
 from taskyard.tasklist.json_shapes import as_array, as_name, as_number, as_object, as_text
+from taskyard.typed import NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -1,0 +1,16 @@
+"""
+Executable contracts. Point one at your own implementation: it passes, or it says which promise it breaks.
+
+    from taskyard.testing import check_task_store
+
+    def test_my_store_is_a_store():
+        check_task_store(MyStore)
+
+Nothing in Taskyard imports this package.
+"""
+
+from __future__ import annotations
+
+from taskyard.testing.task_store import check_task_store
+
+__all__ = ["check_task_store"]

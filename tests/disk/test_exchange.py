@@ -1,0 +1,65 @@
+"""Renames that look before they leap."""
+
+from __future__ import annotations
+
+import errno
+from pathlib import Path
+
+import pytest
+
+from taskyard.disk import exchange
+
+
+@pytest.fixture(params=["as the kernel offers it", "without renameat2"])
+def kernel(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> bool:
+    """Whether the kernel can swap; both ways keep the promises they share."""
+    can = bool(request.param == "as the kernel offers it")
+    if not can:
+        monkeypatch.setattr(exchange, "_renameat2", None)
+    return can
+
+
+@pytest.mark.req("L-02")
+def test_swapping_puts_the_new_file_in_place_and_shows_what_was_there(tmp_path: Path, kernel: bool) -> None:
+    (tmp_path / "new").write_text("new")
+    (tmp_path / "current").write_text("old")
+
+    swapped = exchange.swap(str(tmp_path / "new"), str(tmp_path / "current"))
+
+    assert (tmp_path / "current").read_text() == "new"
+    assert swapped is kernel
+    assert (tmp_path / "new").exists() is kernel
+    if kernel:
+        assert (tmp_path / "new").read_text() == "old"
+
+
+@pytest.mark.req("L-11")
+def test_swapping_never_brings_back_what_was_deleted(tmp_path: Path, kernel: bool) -> None:
+    (tmp_path / "new").write_text("new")
+
+    with pytest.raises(FileNotFoundError):
+        exchange.swap(str(tmp_path / "new"), str(tmp_path / "current"))
+
+    assert not (tmp_path / "current").exists()
+
+
+@pytest.mark.req("L-02")
+def test_placing_never_replaces(tmp_path: Path, kernel: bool) -> None:
+    (tmp_path / "new").write_text("new")
+    exchange.place(str(tmp_path / "new"), str(tmp_path / "a"))
+    (tmp_path / "new").write_text("newer")
+
+    with pytest.raises(FileExistsError):
+        exchange.place(str(tmp_path / "new"), str(tmp_path / "a"))
+
+    assert (tmp_path / "a").read_text() == "new"
+    assert (tmp_path / "new").read_text() == "newer"
+
+
+def test_other_refusals_of_the_kernel_are_passed_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(exchange, "_call", lambda *_: errno.EROFS)
+
+    with pytest.raises(OSError, match="Read-only"):
+        exchange.swap(str(tmp_path / "a"), str(tmp_path / "b"))
+    with pytest.raises(OSError, match="Read-only"):
+        exchange.place(str(tmp_path / "a"), str(tmp_path / "b"))

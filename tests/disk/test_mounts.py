@@ -1,0 +1,50 @@
+"""Whether a folder is on another machine's disk."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from taskyard.disk.mounts import is_network
+
+TABLE = r"""
+21 1 254:0 / / rw,relatime shared:1 - ext4 /dev/vda rw
+36 21 0:40 / /mnt rw - nfs4 server:/export rw
+37 36 0:41 / /mnt/local\040disk rw shared:2 - tmpfs tmpfs rw
+38 21 0:42 / /home/me/far rw - fuse.sshfs me@far: rw
+39 21 0:43 / /home/me/far/\134040 rw - ext4 /dev/vdb rw
+broken line
+"""
+
+
+@pytest.mark.req("L-02")
+@pytest.mark.parametrize(
+    ("folder", "wanted"),
+    [
+        ("/srv", False),
+        ("/mnt", True),
+        ("/mnt/a/b", True),
+        ("/mnt2", False),
+        ("/mnt/local disk/x", False),
+        ("/home/me", False),
+        ("/home/me/far/tasks", True),
+        ("/home/me/far/\\040/x", False),
+    ],
+)
+def test_the_nearest_mount_decides(tmp_path: Path, folder: str, wanted: bool) -> None:
+    (tmp_path / "mountinfo").write_text(TABLE)
+
+    assert is_network(folder, table=str(tmp_path / "mountinfo")) is wanted
+
+
+@pytest.mark.req("L-02")
+@pytest.mark.parametrize(("told", "wanted"), [("1", True), ("0", False)])
+def test_those_who_know_better_decide(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, told: str, wanted: bool) -> None:
+    monkeypatch.setenv("TASKYARD_NETWORK_FS", told)
+
+    assert is_network(str(tmp_path)) is wanted
+
+
+def test_without_a_mount_table_a_disk_counts_as_ours(tmp_path: Path) -> None:
+    assert not is_network("/mnt", table=str(tmp_path / "no"))

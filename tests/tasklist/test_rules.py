@@ -1,0 +1,294 @@
+"""What may happen to a task, decided without a disk."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from taskyard.errors import (
+    AgentBusy,
+    AlreadyClaimed,
+    AlreadyResolved,
+    BadTransition,
+    Blocked,
+    Conflict,
+    LeaseLost,
+)
+from taskyard.tasklist import rules
+from taskyard.tasklist.model import Decision, Facts, Lease, Task, TaskStatus
+from taskyard.tasklist.rules import Caller, Patch
+
+PENDING, DOING, DONE = TaskStatus.PENDING, TaskStatus.IN_PROGRESS, TaskStatus.COMPLETED
+TASK = Task("1", "a", "a")
+ADA = Caller("ada", lease=Lease("ada", "i-ada", "t-ada", "process", 1))
+
+
+def facts(task: Task = TASK, lease: Lease | None = None, others: Iterable[Task] = ()) -> Facts:
+    known = {other.id: other for other in (task, *others)}
+    return Facts(task, lease, known.get, lambda: list(known.values()))
+
+
+def held(owner: str = "bob", kind: str = "process", token: str = "t-1") -> Lease:
+    return Lease(owner, f"i-{owner}", token, kind, 1, 1000 if kind == "time" else None)
+
+
+@pytest.mark.req("L-08")
+def test_claiming_a_free_task_sets_its_owner_and_lease_and_nothing_else() -> None:
+    assert rules.claim(facts(), ADA) == (TASK._replace(owner="ada"), ADA.lease)
+
+
+@pytest.mark.req("L-08")
+def test_claiming_ones_own_again_changes_nothing() -> None:
+    mine = TASK._replace(owner="ada")
+    lease = held("ada")
+    assert rules.claim(facts(mine, lease), ADA) == (mine, lease)
+
+
+@pytest.mark.req("L-09")
+def test_a_name_without_a_living_instance_can_be_taken_up_by_its_own_agent() -> None:
+    mine = TASK._replace(owner="ada")
+    assert rules.claim(facts(mine), ADA).lease == ADA.lease
+    assert rules.claim(facts(mine, held("ada", "manual")), ADA).lease == held("ada", "manual")
+
+
+@pytest.mark.req("L-09")
+def test_another_living_instance_of_the_same_name_is_not_the_owner() -> None:
+    other = held("ada")._replace(instance="i-other")
+    with pytest.raises(AlreadyClaimed):
+        rules.claim(facts(TASK._replace(owner="ada"), other), ADA)
+    same = ADA._replace(token=other.token)
+    assert rules.claim(facts(TASK._replace(owner="ada"), other), same).lease == other
+
+
+@pytest.mark.req("L-08")
+def test_each_refusal_of_a_claim_is_its_own() -> None:
+    with pytest.raises(AlreadyClaimed) as claimed:
+        rules.claim(facts(TASK._replace(owner="bob")), ADA)
+    with pytest.raises(AlreadyResolved):
+        rules.claim(facts(TASK._replace(status=DONE)), ADA)
+    with pytest.raises(Blocked) as blocked:
+        rules.claim(
+            facts(TASK._replace(blocked_by=("2", "3", "9")), others=[Task("2", "b"), Task("3", "c", status=DONE)]), ADA
+        )
+    with pytest.raises(AgentBusy) as busy:
+        rules.claim_if_idle(facts(others=[Task("2", "b", owner="ada")]), ADA)
+    assert (claimed.value.owner, blocked.value.blockers, busy.value.tasks) == ("bob", ("2",), ("2",))
+
+
+@pytest.mark.req("L-08", "L-12")
+def test_done_work_trackers_and_the_task_itself_do_not_make_an_agent_busy() -> None:
+    others = [
+        Task("2", "b", owner="ada", status=DONE),
+        Task("3", "ada", owner="ada", metadata={"_internal": True}),
+        Task("4", "c", owner="bob"),
+    ]
+    mine = TASK._replace(owner="ada")
+    assert rules.claim_if_idle(facts(mine, others=others), ADA).task.owner == "ada"
+    assert rules.claim_if_idle(facts(others=others), Caller()).task.owner is None
+
+
+@pytest.mark.req("L-01")
+@pytest.mark.parametrize("was", list(TaskStatus))
+@pytest.mark.parametrize("wanted", list(TaskStatus))
+def test_every_move_is_allowed_or_a_bad_transition(was: TaskStatus, wanted: TaskStatus) -> None:
+    task = TASK._replace(status=was, owner="ada")
+    allowed = (was, wanted) != (DONE, DOING)
+    if allowed:
+        assert rules.apply(facts(task), Patch(status=wanted), ADA).task.status is wanted
+    else:
+        with pytest.raises(BadTransition) as caught:
+            rules.apply(facts(task), Patch(status=wanted), ADA)
+        assert (caught.value.was, caught.value.wanted) == ("completed", "in_progress")
+
+
+@pytest.mark.req("L-01")
+def test_going_where_one_is_changes_nothing() -> None:
+    for status in TaskStatus:
+        task = TASK._replace(status=status, owner="bob", blocked_by=("2",))
+        assert rules.apply(facts(task, held(), [Task("2", "b")]), Patch(status=status), ADA) == (task, held())
+
+
+@pytest.mark.req("L-10")
+def test_back_to_pending_is_back_in_the_pool_unless_somebody_is_named() -> None:
+    doing = TASK._replace(status=DOING, owner="bob")
+    assert rules.apply(facts(doing, held()), Patch(status=PENDING), ADA) == (TASK, None)
+    named = rules.apply(facts(doing, held()), Patch(status=PENDING, owner="eve"), ADA)
+    assert (named.task.owner, named.lease) == ("eve", None)
+    reopened = rules.apply(facts(TASK._replace(status=DONE, owner="bob")), Patch(status=PENDING), ADA)
+    assert reopened == (TASK, None)
+
+
+@pytest.mark.req("L-15")
+def test_starting_makes_the_starter_owner_only_where_there_is_none() -> None:
+    assert rules.apply(facts(), Patch(status=DOING), ADA) == (TASK._replace(status=DOING, owner="ada"), ADA.lease)
+    with pytest.raises(AlreadyClaimed):
+        rules.apply(facts(TASK._replace(owner="bob"), held()), Patch(status=DOING), ADA)
+    nobody = rules.apply(facts(TASK._replace(owner="bob"), held()), Patch(status=DOING), Caller())
+    assert (nobody.task.owner, nobody.lease) == ("bob", held())
+    assert rules.apply(facts(), Patch(status=DOING), Caller()).task.owner is None
+    assigned = rules.apply(facts(TASK._replace(owner="ada")), Patch(status=DOING), ADA)
+    assert assigned.lease == ADA.lease
+    given_away = rules.apply(facts(), Patch(status=DOING, owner="ada"), ADA)
+    assert (given_away.task.owner, given_away.task.status) == ("ada", DOING)
+
+
+@pytest.mark.req("L-07")
+@pytest.mark.parametrize("status", [DOING, DONE])
+def test_a_blocked_task_neither_starts_nor_ends_unless_a_person_insists(status: TaskStatus) -> None:
+    blocked = facts(TASK._replace(blocked_by=("2",)), others=[Task("2", "b", status=DOING)])
+    with pytest.raises(Blocked):
+        rules.apply(blocked, Patch(status=status), ADA)
+    assert rules.apply(blocked, Patch(status=status), ADA._replace(force=True)).task.status is status
+    done = facts(TASK._replace(blocked_by=("2",)), others=[Task("2", "b", status=DONE)])
+    assert rules.apply(done, Patch(status=status), ADA).task.status is status
+
+
+@pytest.mark.req("L-09")
+@pytest.mark.parametrize("lease", [None, held("ada", token="another")])
+def test_a_write_with_an_old_token_is_refused_whatever_it_wants(lease: Lease | None) -> None:
+    stale = ADA._replace(token="t-old")
+    now = facts(TASK._replace(owner="ada"), lease)
+    attempts: list[Callable[[], Decision]] = [
+        lambda: rules.apply(now, Patch(subject="b"), stale),
+        lambda: rules.release(now, stale),
+        lambda: rules.renew(now, stale, expires=5),
+    ]
+    for attempt in attempts:
+        with pytest.raises(LeaseLost):
+            attempt()
+
+
+@pytest.mark.req("L-09")
+def test_completing_and_assigning_end_a_lease_and_other_changes_keep_it() -> None:
+    mine = facts(TASK._replace(owner="ada", status=DOING), held("ada"))
+    assert rules.apply(mine, Patch(status=DONE), ADA).lease is None
+    assert rules.apply(mine, Patch(owner="bob"), ADA).lease is None
+    assert rules.apply(mine, Patch(owner="ada"), ADA).lease == held("ada")
+    assert rules.apply(mine, Patch(subject="b"), ADA).lease == held("ada")
+
+
+@pytest.mark.req("L-10")
+def test_releasing_is_for_ones_own_and_for_those_who_insist() -> None:
+    theirs = facts(TASK._replace(owner="bob", status=DOING), held())
+    with pytest.raises(AlreadyClaimed):
+        rules.release(theirs, ADA)
+    assert rules.release(theirs, ADA._replace(force=True)) == (TASK, None)
+    assert rules.release(theirs, Caller()) == (TASK, None)
+    assert rules.release(facts(TASK._replace(owner="ada")), ADA) == (TASK, None)
+    with pytest.raises(AlreadyResolved):
+        rules.release(facts(TASK._replace(status=DONE)), ADA)
+
+
+@pytest.mark.req("L-09")
+def test_only_a_time_lease_gets_longer_and_only_for_its_holder() -> None:
+    mine = TASK._replace(owner="ada")
+    timed, lasting = held("ada", "time"), held("ada")
+    assert rules.renew(facts(mine, timed), ADA, expires=9).lease == timed._replace(expires=9)
+    assert rules.renew(facts(mine, lasting), ADA, expires=9).lease == lasting
+    for now in (facts(mine), facts(TASK._replace(owner="bob"), held())):
+        with pytest.raises(LeaseLost):
+            rules.renew(now, ADA, expires=9)
+
+
+@pytest.mark.req("L-09")
+def test_the_loss_of_a_holder_frees_a_task_and_the_last_one_sets_it_aside() -> None:
+    doing = TASK._replace(owner="ada", status=DOING, metadata={"taskyard": {"priority": 1}, "k": 1})
+    assert rules.lose(doing, losses=2, most=3) == TASK._replace(metadata=doing.metadata)
+    aside = rules.lose(doing, losses=3, most=3)
+    assert (aside.owner, aside.status, aside.is_held) == (None, PENDING, True)
+    assert aside.metadata == {"taskyard": {"priority": 1, "held": True}, "k": 1}
+
+
+@pytest.mark.req("L-01")
+def test_a_patch_changes_what_it_names_and_empty_text_takes_optional_fields_away() -> None:
+    task = TASK._replace(active_form="Doing a", owner="bob", metadata={"k": 1, "gone": 2})
+    patch = Patch(subject="b", description="", active_form="", owner="", metadata={"gone": None, "new": [1]})
+    after = rules.apply(facts(task), patch, ADA).task
+    assert after == Task("1", "b", "", metadata={"k": 1, "new": [1]})
+
+
+@pytest.mark.req("L-21")
+def test_extras_are_laid_over_those_the_task_has_by_then() -> None:
+    task = TASK._replace(metadata={"k": 1, "taskyard": {"priority": 1, "labels": ["x"]}})
+    after = rules.apply(facts(task), Patch(metadata={"k": 2}, extras={"priority": 3}), ADA).task
+    assert after.metadata == {"k": 2, "taskyard": {"priority": 3, "labels": ["x"]}}
+
+
+@pytest.mark.req("L-12", "L-08")
+def test_free_is_what_nobody_has_and_nothing_holds_back() -> None:
+    tasks = [
+        Task("1", "a"),
+        Task("2", "b", owner="bob"),
+        Task("3", "c", status=DOING),
+        Task("4", "d", metadata={"_internal": True}),
+        Task("5", "e", metadata={"taskyard": {"held": True}}),
+        Task("6", "f", status=DONE),
+    ]
+    assert [task.id for task in rules.free(tasks)] == ["1"]
+    with pytest.raises(AlreadyClaimed):
+        rules.refuse_taken(facts(tasks[1]))
+
+
+@pytest.mark.req("L-07")
+def test_made_ready_are_those_who_waited_for_nothing_else() -> None:
+    done = Task("1", "a", status=DONE)
+    other, finished = Task("2", "b"), Task("3", "c", status=DONE)
+    waiting = [
+        Task("4", "d", blocked_by=("1",)),
+        Task("5", "e", blocked_by=("1", "2")),
+        Task("6", "f", blocked_by=("1", "3", "99")),
+        Task("7", "g", blocked_by=("3",)),
+        Task("8", "h", blocked_by=("1",), status=DOING),
+    ]
+    ready = rules.made_ready(done, waiting, {"1": done, "2": other, "3": finished})
+    assert [task.id for task in ready] == ["4", "6"]
+
+
+TASKS = st.builds(
+    Task,
+    st.just("1"),
+    st.just("a"),
+    owner=st.sampled_from([None, "ada", "bob"]),
+    status=st.sampled_from(TaskStatus),
+    blocked_by=st.sampled_from([(), ("2",), ("3",), ("2", "3")]),
+)
+CALLERS = st.builds(
+    Caller,
+    st.sampled_from([None, "ada", "bob"]),
+    st.sampled_from([None, "t-1", "t-2"]),
+    force=st.booleans(),
+).map(lambda caller: caller._replace(lease=held(caller.agent, token="t-2")) if caller.agent else caller)
+PATCHES = st.builds(
+    Patch,
+    owner=st.sampled_from([None, "", "bob"]),
+    status=st.one_of(st.none(), st.sampled_from(TaskStatus)),
+)
+
+
+@pytest.mark.req("L-07", "L-09")
+@given(TASKS, st.sampled_from([None, held("ada"), held("bob")]), CALLERS, PATCHES)
+def test_whatever_is_asked_no_rule_breaks_what_always_holds(
+    task: Task, lease: Lease | None, caller: Caller, patch: Patch
+) -> None:
+    if lease is not None and (lease.owner != task.owner or task.is_done):
+        lease = None  # stores show a rule no other
+    now = facts(task, lease, [Task("2", "b"), Task("3", "c", status=DONE)])
+    waiting = rules.open_blockers(now)
+    decisions: list[Callable[[], Decision]] = [
+        lambda: rules.claim(now, caller),
+        lambda: rules.apply(now, patch, caller),
+        lambda: rules.release(now, caller),
+    ]
+    for decide in decisions if caller.agent else decisions[1:]:
+        try:
+            after, kept = decide()
+        except Conflict:
+            continue
+        assert after.id == task.id
+        assert after.owner is not None or kept is None, "a lease without an owner"
+        assert not (after.is_done and not task.is_done and kept), "a lease on finished work"
+        moved_on = after.status is not task.status and after.status is not PENDING
+        assert caller.force or not (moved_on and waiting), "went on in spite of open blockers"
