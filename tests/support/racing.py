@@ -4,7 +4,7 @@ Real processes that race each other, and what each of them did.
     def work(racer: Racer) -> None:
         with taskyard.open(…, agent=racer.name) as yard:
             racer.start()                                    # all wait here until all are ready
-            racer.do("claim", ("1", racer.name), lambda: yard.tasks.claim("1"))
+            racer.do("claim", ("1", racer.name), yard.tasks.claim, "1")
 
     history = race(64, work, tmp_path)
 
@@ -28,6 +28,7 @@ from typing import Any
 
 from support.linearizable import Event, now
 from taskyard.errors import TaskyardError
+from taskyard.tasklist.model import Task
 
 #: No race takes longer; one that does hangs.
 LONGEST = 50.0
@@ -49,13 +50,15 @@ class Racer:
         os.write(self._ready, b"r")
         os.read(self._gate, 1)  # ends when the last writer closes it
 
-    def do(self, op: str, args: tuple[Hashable, ...], act: Callable[[], Hashable]) -> Hashable:
-        """Run `act` and keep its answer: what it returns, or the code of its refusal."""
+    def do(self, op: str, args: tuple[Hashable, ...], act: Callable[..., Any], *given: Any, **named: Any) -> Hashable:
+        """Run `act` and keep its answer: what it returns ("ok" for a task), or the code of its refusal."""
         self._serial += 1
         t0 = now()
         self._note(op, args, None, t0, None)
         try:
-            result = act()
+            result: Hashable = act(*given, **named)
+            if isinstance(result, Task):
+                result = "ok"
         except TaskyardError as error:
             result = error.code
         self._note(op, args, result, t0, now())
