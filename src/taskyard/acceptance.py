@@ -9,11 +9,11 @@ kept as evidence. Agents write such commands, so one runs only after a person al
 from __future__ import annotations
 
 import os
-from typing import NamedTuple, cast
 
 from taskyard.clock import now_ms
 from taskyard.errors import BadValue, Cancelled, Untrusted
 from taskyard.names import check_text
+from taskyard.typed import NamedTuple, cast
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

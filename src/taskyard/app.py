@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 
 from taskyard import config, paths
-from taskyard.errors import BadValue
+from taskyard.errors import BadValue, TaskyardError
 from taskyard.tasklist.list_folder import ListFolder
 from taskyard.tasklist.service import TaskList
 
@@ -18,7 +18,10 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from taskyard.hooks.book import HookBook
+    from taskyard.hooks.watch import HookWatch
     from taskyard.identity import Identity
+    from taskyard.tasklist.list_files import ListFiles
     from taskyard.tasklist.mailbox import Post
     from taskyard.tasklist.model import Lease, Task
     from taskyard.tasklist.outside import Evidence
@@ -33,6 +36,7 @@ class Yard:
         self,
         store: TaskStore,
         *,
+        beside: Callable[[str], TaskStore],
         settings: config.Settings,
         home: str,
         identity: Identity,
@@ -44,6 +48,8 @@ class Yard:
         self.home = home
         self._identity = identity
         self._store = store
+        self._beside = beside
+        self._via = via
         self._post: Post | None = None
         outside = Surroundings(self, identity, report)
         self.tasks = TaskList(store, settings=settings, outside=outside, agent=identity.agent, via=via, is_main=is_main)
@@ -64,10 +70,24 @@ class Yard:
 
     @property
     def teams(self) -> Teams:
-        """The teams on this machine."""
+        """The teams on this machine. Whoever leaves one, or whose team is removed, gives back its unfinished tasks."""
         from taskyard.tasklist.teams import Teams
 
-        return Teams(self.home, settings=self.settings)
+        return Teams(self.home, settings=self.settings, give_back=self._give_back)
+
+    def _give_back(self, team: str, member: str) -> tuple[str, ...]:
+        """Put what a member that left had unfinished on the team's list back into the pool; the ids."""
+        name = paths.list_name(team)
+        if name == self.tasks.name:
+            return tuple(task.id for task in self.tasks.release_all(member))
+        store = self._beside(name)
+        if store is self._store:
+            return ()  # a store of the caller's own: it is this list and no other
+        try:
+            tasks = TaskList(store, settings=self.settings, agent=self.agent, via=self._via)
+            return tuple(task.id for task in tasks.release_all(member))
+        finally:
+            store.close()
 
     def close(self) -> None:
         """Let go of open files. Claims last as long as the process; `tasks.release` ends them sooner."""
@@ -87,6 +107,7 @@ class Surroundings:
         self._yard = yard
         self._identity = identity
         self._report = report
+        self._hooks: HookWatch | None = None
 
     def lease(self, agent: str, *, seconds: float | None = None) -> Lease:
         """What this yard would hold a claim under."""
@@ -94,13 +115,18 @@ class Surroundings:
 
     def is_guarded(self, event: str) -> bool:
         """Whether any hook listens to `event`; cheap when none is configured."""
-        from taskyard.hooks import load
+        return self._book().any_for(event)
 
-        return load(_project(), report=lambda problem: self._report(str(problem))).any_for(event)
+    def _book(self) -> HookBook:
+        if self._hooks is None:
+            from taskyard.hooks.watch import HookWatch
+
+            self._hooks = HookWatch(project_here(), report=lambda problem: self._report(problem.text))
+        return self._hooks.book()
 
     def ask_hooks(self, event: str, task: Task, agent: str | None) -> None:
         """Run the hooks of `event`; one may refuse."""
-        from taskyard.hooks import load, run
+        from taskyard.hooks import run
 
         payload: dict[str, object] = {
             "task_id": task.id,
@@ -112,7 +138,7 @@ class Surroundings:
         run(
             event,
             payload,
-            book=load(_project()),
+            book=self._book(),
             cwd=os.getcwd(),
             timeout=self._yard.settings.hook_timeout,
             report=lambda ended: self._report(ended.text) if ended.text else None,
@@ -123,14 +149,18 @@ class Surroundings:
         from taskyard.acceptance import run_acceptance
         from taskyard.tasklist.outside import Evidence
 
-        found = run_acceptance(dict(spec), default_cwd=_project() or os.getcwd())
+        found = run_acceptance(dict(spec), default_cwd=project_here() or os.getcwd())
         return Evidence(found.command, found.exit_code, found.output, found.seconds, found.at)
 
     def tell(self, recipient: str, *, sender: str | None, kind: str, text: str, data: Mapping[str, object]) -> None:
-        """Send mail about the list; a newly named owner gets a box."""
-        mail = self._yard.mail
-        mail.open_box(recipient)
-        mail.send(sender or "taskyard", recipient, text, type=kind, data=data)
+        """Send mail about the list; a newly named owner gets a box.
+
+        What it tells of has happened: mail that cannot be sent is reported, and undoes nothing.
+        """
+        try:
+            self._yard.mail.inform(sender or "taskyard", recipient, text, type=kind, data=data)
+        except TaskyardError as error:
+            self._report(f"No mail to {recipient!r} about task #{data.get('taskId')}: {error}")
 
     def changed(self) -> None:
         """Wake whoever watches this list in this process."""
@@ -174,11 +204,14 @@ def open(
     name = agent if agent is not None else os.environ.get("TASKYARD_AGENT")
     if name is not None:
         check_name("an agent", name)
-    folder = os.path.abspath(str(os.fspath(tasks_dir))) if tasks_dir is not None else paths.tasks_dir()
-    listing = paths.list_name(list)
-    chosen = _store(store, folder, listing, settings, foreign_writers)
+    folder = folder_of(tasks_dir)
+
+    def of_list(name: str) -> TaskStore:
+        return _store(store, folder, name, settings, foreign_writers)
+
     return Yard(
-        chosen,
+        of_list(paths.list_name(list)),
+        beside=of_list,
         settings=settings,
         home=home,
         identity=Identity(home, name, is_person=is_person),
@@ -193,11 +226,8 @@ def _store(
 ) -> TaskStore:
     if store is None or store == "files":
         from taskyard.tasklist.file_store import FileStore
-        from taskyard.tasklist.list_files import ListFiles
 
-        if foreign is None:
-            foreign = _is_claude(folder)
-        return FileStore(ListFiles(ListFolder(folder, name), settings, foreign=foreign, alive=_alive))
+        return FileStore(files_of(folder, name, settings, foreign))
     if store == "memory:":
         from taskyard.tasklist.memory_store import MemoryStore
 
@@ -205,6 +235,19 @@ def _store(
     if isinstance(store, str):
         raise BadValue("store", store, '"files", "memory:" or a store')
     return store
+
+
+def files_of(folder: str, name: str, settings: config.Settings, foreign: bool | None = None) -> ListFiles:
+    """A list's files, with other programs' locks taken where those write; see `open`."""
+    from taskyard.tasklist.list_files import ListFiles
+
+    is_shared = _is_claude(folder) if foreign is None else foreign
+    return ListFiles(ListFolder(folder, name), settings, foreign=is_shared, alive=_alive)
+
+
+def folder_of(tasks_dir: str | os.PathLike[str] | None) -> str:
+    """The folder of lists, as `open` understands it."""
+    return os.path.abspath(str(os.fspath(tasks_dir))) if tasks_dir is not None else paths.tasks_dir()
 
 
 def _alive(lock: str, host: str) -> bool | None:
@@ -219,18 +262,12 @@ def _is_claude(folder: str) -> bool:
     return os.path.realpath(folder) == claude
 
 
-_projects: dict[str, str] = {}
-
-
-def _project() -> str | None:
-    """The project of the current folder; looked for once per folder."""
+def project_here() -> str | None:
+    """The project of the folder this process works in."""
     try:
-        here = os.getcwd()
+        return paths.project_root(os.getcwd())[0]
     except FileNotFoundError:
         return None  # the current folder was removed
-    if here not in _projects:
-        _projects[here] = paths.project_root(here)[0]
-    return _projects[here]
 
 
 def _to_stderr(text: str) -> None:

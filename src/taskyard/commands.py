@@ -16,7 +16,8 @@ import re
 import selectors
 import signal
 from time import monotonic
-from typing import NamedTuple
+
+from taskyard.typed import NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

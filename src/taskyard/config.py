@@ -8,9 +8,9 @@ A key `lock_timeout = 5` there is `TASKYARD_LOCK_TIMEOUT=5` in the environment.
 from __future__ import annotations
 
 import os
-from typing import NamedTuple
 
 from taskyard.errors import BadValue, Damaged
+from taskyard.typed import NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

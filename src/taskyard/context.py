@@ -11,10 +11,10 @@ Nothing here is hidden from the user, and no text asks the model to hide anythin
 from __future__ import annotations
 
 import os
-from typing import NamedTuple
 
 from taskyard.shapes import as_list, as_object
 from taskyard.tasklist.model import TaskStatus
+from taskyard.typed import NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

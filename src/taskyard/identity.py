@@ -38,18 +38,19 @@ class Identity:
 
     def lease(self, agent: str, *, seconds: float | None = None) -> Lease:
         """What a claim of `agent` would be held under."""
-        expires = None if seconds is None else now_ms() + int(seconds * 1000)
+        span = 0 if seconds is None else int(seconds * 1000)
+        expires = now_ms() + span if span else None
         if self._job:
             from taskyard.tasklist.instances import lock_path, this_host
 
             lock = lock_path(self._home, self._job)
-            return Lease(agent, self._job, new_token(), "process", now_ms(), None, this_host(), lock)
+            return Lease(agent, self._job, new_token(), "process", now_ms(), host=this_host(), lock=lock)
         if self._is_person:
-            return Lease(agent, f"by:{agent}", new_token(), "time" if seconds else "manual", now_ms(), expires)
+            return Lease(agent, f"by:{agent}", new_token(), "time" if span else "manual", now_ms(), expires, span)
         held = _instance(self._home, self._wanted or "")
-        if seconds is not None:
-            return Lease(agent, held.id, new_token(), "time", now_ms(), expires)
-        return Lease(agent, held.id, new_token(), "process", now_ms(), None, held.host, held.lock_path)
+        if span:
+            return Lease(agent, held.id, new_token(), "time", now_ms(), expires, span)
+        return Lease(agent, held.id, new_token(), "process", now_ms(), host=held.host, lock=held.lock_path)
 
     @property
     def instance(self) -> str | None:

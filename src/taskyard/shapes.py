@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import cast
+from taskyard.typed import cast
 
 
 def as_object(value: object) -> dict[str, object] | None:

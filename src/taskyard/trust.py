@@ -14,7 +14,6 @@ What a command calls (a script in the project) is not looked into.
 from __future__ import annotations
 
 import os
-from typing import NamedTuple, cast
 
 from taskyard.clock import now_ms
 from taskyard.disk import files
@@ -22,6 +21,7 @@ from taskyard.disk.kernel_lock import RangeLock
 from taskyard.errors import Damaged
 from taskyard.names import check_text
 from taskyard.paths import home
+from taskyard.typed import NamedTuple, cast
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -4,7 +4,8 @@ What a task list does when one caller uses it alone: the models that histories a
 Answers are "ok" or the error's code; a refusal is right if its reason is true at that moment. What
 depends on other tasks (`blocked`, `agent_busy`) is accepted wherever it changes nothing.
 
-    create(id) · claim|start|complete|release(id, agent) · reopen(id) · delete(id)
+    create(id) · claim|start|complete|release(id, agent) · delete(id)
+    reopen(id)  is setting the status to pending, whatever it was
     get(id)    answers (status, owner) or "not_found"
     next_id()  answers the id as an int (of `IdCounter`)
 """
@@ -82,9 +83,9 @@ class TaskModel:
                 return TaskState(COMPLETED, task.owner)
             case "release" if is_free and task.status != COMPLETED:
                 return TaskState(PENDING, None)
-            case "reopen" if task.status == COMPLETED:
-                return TaskState(PENDING, None)
-            case "claim" | "start" | "complete" | "release" | "reopen":
+            case "reopen":
+                return task if task.status == PENDING else TaskState(PENDING, None)
+            case "claim" | "start" | "complete" | "release":
                 return None
             case _:
                 raise ValueError(f"no such operation on a task: {op!r}")
@@ -139,7 +140,7 @@ def _refusal_is_true(state: State, event: Event) -> bool:
         case "lease_lost":
             return state.owner != _agent(event)
         case "bad_transition":
-            return done != (event.op == "reopen")
+            return done and event.op != "reopen"
         case "blocked" | "agent_busy":
             return not done
         case _:

@@ -8,9 +8,12 @@ something is.
 
 from __future__ import annotations
 
-import ctypes
 import errno
 import os
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 _AT_FDCWD = -100
 _NOREPLACE = 1
@@ -19,8 +22,8 @@ _EXCHANGE = 2
 #: What kernels and file systems without the call answer.
 _UNSUPPORTED = (errno.EINVAL, errno.ENOSYS, errno.ENOTSUP)
 
-_libc = ctypes.CDLL(None, use_errno=True)
-_renameat2 = getattr(_libc, "renameat2", None)
+#: The system call, once somebody renames; loading `ctypes` would slow down those who never do.
+_renameat2: Callable[[str, str, int], int] | None = None
 
 
 def swap(new: str, current: str) -> bool:
@@ -56,7 +59,23 @@ def place(new: str, target: str) -> None:
 
 
 def _call(source: str, target: str, flag: int) -> int:
+    """Rename; 0, or the error's number."""
+    global _renameat2
     if _renameat2 is None:
-        return errno.ENOSYS
-    failed: int = _renameat2(_AT_FDCWD, os.fsencode(source), _AT_FDCWD, os.fsencode(target), flag)
-    return ctypes.get_errno() if failed else 0
+        _renameat2 = _load()
+    return _renameat2(source, target, flag)
+
+
+def _load() -> Callable[[str, str, int], int]:
+    import ctypes
+
+    call = getattr(ctypes.CDLL(None, use_errno=True), "renameat2", None)
+    get_errno = ctypes.get_errno
+
+    def renameat2(source: str, target: str, flag: int) -> int:
+        if call is None:
+            return errno.ENOSYS
+        failed: int = call(_AT_FDCWD, os.fsencode(source), _AT_FDCWD, os.fsencode(target), flag)
+        return get_errno() if failed else 0
+
+    return renameat2

@@ -3,16 +3,20 @@ An append-only log in segments: `<folder>/<first position>.jsonl`.
 
 An entry is one write of newline, JSON, newline: a torn tail left by a killed writer then spoils
 its own line and not the next one. Its id is its position: the segment's first position plus the
-offset in it, so ids grow for ever and finding one takes one read. Appends are made under a lock
-by whoever appends; whoever finds a segment full starts the next, whose name follows from its size.
+offset in it, so ids grow for ever and finding one takes one read.
+
+Appending takes no lock, so nobody can be stopped while holding one: the kernel gives every write
+in append mode a place of its own. A segment counts up to its limit; a writer that finds its entry
+beyond it writes it again to the next segment, and readers pass over what lies beyond.
 """
 
 from __future__ import annotations
 
 import json
 import os
+from _thread import allocate_lock
 
-from taskyard.disk.files import storage_error, write_all
+from taskyard.disk.files import storage_error
 from taskyard.errors import StorageError
 from taskyard.shapes import as_object
 
@@ -20,20 +24,18 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from taskyard.disk.kernel_lock import RangeLock
-
 #: A full segment is small enough to read whole and large enough that few are needed.
 SEGMENT_SIZE = 64 * 1024 * 1024
-
-#: The byte of the caller's lock file that guards appends: far beyond every task id.
-APPEND_BYTE = 1 << 40
 
 _APPEND = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC
 _CHUNK = 1 << 20
 
+#: Raised in every forked child: it shares its parent's place in open files, and must open its own.
+_forks = 0
+
 
 class Journal:
-    """One log, for one process; safe to use from its threads, each with a lock of its own."""
+    """One log, for one process and its threads."""
 
     def __init__(self, folder: str, *, segment_size: int = SEGMENT_SIZE, sync: bool = False) -> None:
         self.folder = folder
@@ -42,60 +44,64 @@ class Journal:
         self._base = -1
         self._fd = -1
         self._known: int | None = None
+        self._born = _forks
+        self._one_at_a_time = allocate_lock()
 
-    def append(self, entry: bytes, lock: RangeLock | None, *, timeout: float) -> int:
-        """Add one entry and answer its id. `lock` is None where the caller already excludes everybody.
+    def append(self, entry: bytes) -> int:
+        """Add one entry and answer its id.
 
         Raises:
-            StorageError: the disk refused; then nothing of the entry is left.
+            StorageError: the disk refused; what it took of the entry is no entry.
         """
-        if lock is not None:
-            lock.take(APPEND_BYTE, timeout=timeout, what="the event log")
+        with self._one_at_a_time:
+            if self._fd < 0 or self._born != _forks:
+                self._open(self._bases()[-1])
+            while True:
+                offset = self._write(b"\n" + entry + b"\n")
+                if offset < self._limit:
+                    self._known = self._base + offset
+                    return self._known
+                self._open(self._base + 2 * self._limit)
+
+    def _write(self, data: bytes) -> int:
+        """Write at the end of the open segment; where it came to stand."""
         try:
-            size = self._seek_end()
-            self._write(b"\n" + entry + b"\n", size)
-            self._known = self._base + size
-            return self._known
-        finally:
-            if lock is not None:
-                lock.drop(APPEND_BYTE)
-
-    def end(self) -> int:
-        """The id the next entry will have, or a smaller one if others append meanwhile."""
-        size = self._seek_end()
-        return self._base + size
-
-    def known_end(self) -> int:
-        """Some id that the next entry's will not be below: the log's end as we last saw it."""
-        return self._known if self._known is not None else self.end()
-
-    def _seek_end(self) -> int:
-        """Have the last segment open; its size."""
-        if self._fd < 0:
-            self._open(self._bases()[-1])
-        size = os.fstat(self._fd).st_size
-        while size >= self._limit:
-            self._open(self._base + size)
-            size = os.fstat(self._fd).st_size
-        return size
-
-    def _open(self, base: int) -> None:
-        path = os.path.join(self.folder, f"{base}.jsonl")
-        try:
-            fd = os.open(path, _APPEND, 0o600)
-        except OSError as error:
-            raise storage_error(path, error) from error
-        self.close()
-        self._base, self._fd = base, fd
-
-    def _write(self, data: bytes, size: int) -> None:
-        try:
-            write_all(self._fd, data)
+            written = os.write(self._fd, data)
+            place = os.lseek(self._fd, 0, os.SEEK_CUR) - written
             if self._sync:
                 os.fdatasync(self._fd)
         except OSError as error:
-            os.ftruncate(self._fd, size)
             raise storage_error(self.folder, error) from error
+        if written < len(data):
+            raise StorageError(self.folder, "the disk is full")
+        return place
+
+    def end(self) -> int:
+        """The id the next entry will have, or a smaller one if others append meanwhile."""
+        base = self._bases()[-1]
+        try:
+            return base + os.stat(self._path(base)).st_size
+        except FileNotFoundError:
+            return base
+        except OSError as error:
+            raise storage_error(self.folder, error) from error
+
+    def known_end(self) -> int:
+        """Some id that the next entry's will not be below: the log's end as we last saw it."""
+        if self._known is None:
+            self._known = self.end()
+        return self._known
+
+    def _open(self, base: int) -> None:
+        try:
+            fd = os.open(self._path(base), _APPEND, 0o600)
+        except OSError as error:
+            raise storage_error(self._path(base), error) from error
+        self.close()
+        self._base, self._fd, self._born = base, fd, _forks
+
+    def _path(self, base: int) -> str:
+        return f"{self.folder}/{base}.jsonl"
 
     def read(self, position: int) -> dict[str, object] | None:
         """The entry with this id; None if it cannot be read (any more)."""
@@ -114,7 +120,7 @@ class Journal:
                     yield entry_id, entry
 
     def _segment(self, base: int, offset: int) -> Iterator[tuple[int, dict[str, object]]]:
-        path = os.path.join(self.folder, f"{base}.jsonl")
+        path = self._path(base)
         try:
             fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
         except FileNotFoundError:
@@ -125,6 +131,8 @@ class Journal:
             if offset > os.fstat(fd).st_size:
                 return  # a position nobody was ever given, such as a spoiled ledger holds
             for start, line in _lines(fd, offset):
+                if start > self._limit:
+                    return
                 if (entry := _parsed(line)) is not None:
                     yield base + start - 1, entry  # an entry begins with the newline before its text
         finally:
@@ -172,3 +180,11 @@ def _parsed(line: bytes) -> dict[str, object] | None:
     except (ValueError, RecursionError):
         return None
     return as_object(entry)
+
+
+def _count_fork() -> None:
+    global _forks
+    _forks += 1
+
+
+os.register_at_fork(after_in_child=_count_fork)

@@ -13,7 +13,6 @@ import errno
 import fcntl
 import os
 import struct
-import threading
 
 from taskyard.clock import elapsed
 from taskyard.disk.files import storage_error
@@ -23,15 +22,21 @@ _FLOCK = struct.Struct("hhqqi4x")
 _OPEN = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
 _RELEASE = _FLOCK.pack(fcntl.F_UNLCK, os.SEEK_SET, 0, 0, 0)
 
+#: How often to let others run before sleeping for a lock: about the time one is held.
+_YIELDS = 20
+
 #: Descriptors that hold locks now, so that a forked child can let go of its copies: it shares
 #: the lock otherwise, and keeps it alive after our death.
 _held: set[int] = set()
+
+#: Raised in every forked child, whose copies of its parent's locks are closed.
+_forks = 0
 
 
 class RangeLock:
     """One holder of some bytes of a lock file; `with` lets go of all of them."""
 
-    __slots__ = ("fd", "path")
+    __slots__ = ("_born", "fd", "path")
 
     def __init__(self, path: str, *, mode: int = 0o600) -> None:
         self.path = path
@@ -39,6 +44,7 @@ class RangeLock:
             self.fd = os.open(path, _OPEN, mode)
         except OSError as error:
             raise storage_error(path, error) from error
+        self._born = _forks
         _held.add(self.fd)
 
     def take(self, offset: int, *, timeout: float, what: str, shared: bool = False, length: int = 1) -> None:
@@ -48,7 +54,11 @@ class RangeLock:
             Busy: it was not free in time; names the holder.
         """
         request = _FLOCK.pack(fcntl.F_RDLCK if shared else fcntl.F_WRLCK, os.SEEK_SET, offset, length, 0)
-        if not self._try(request) and not _Waiter(self.fd, request).granted(timeout):
+        if self._try(request) or (timeout and self._soon(request)):
+            return
+        if not timeout:
+            raise Busy(what, "another process", timeout)
+        if not _Waiter(self.fd, request).granted(timeout):
             raise Busy(what, holder_of(self.path, offset, length), timeout)
 
     def try_take(self, offset: int) -> bool:
@@ -64,12 +74,29 @@ class RangeLock:
             raise storage_error(self.path, error) from error
         return True
 
-    def drop(self, offset: int) -> None:
-        """Let go of byte `offset` alone."""
-        fcntl.fcntl(self.fd, fcntl.F_OFD_SETLK, _FLOCK.pack(fcntl.F_UNLCK, os.SEEK_SET, offset, 1, 0))
+    def _soon(self, request: bytes) -> bool:
+        """Let others run for a moment: most locks are held for less time than it takes to start a thread."""
+        for _ in range(_YIELDS):
+            os.sched_yield()
+            if self._try(request):
+                return True
+        return False
+
+    def release(self) -> None:
+        """Let go of everything, but keep the file open for the next time."""
+        fcntl.fcntl(self.fd, fcntl.F_OFD_SETLK, _RELEASE)
+
+    def inode(self) -> int:
+        """What tells the lock file from another one made later in its place; 0 if it is no longer ours to use."""
+        if self._born != _forks:
+            return 0
+        found = os.fstat(self.fd)
+        return found.st_ino if found.st_nlink else 0
 
     def close(self) -> None:
         """Let go of everything. Explicitly: a forked child may still hold a copy of the descriptor."""
+        if self._born != _forks:
+            return  # a forked child gave its copy back at birth
         _held.discard(self.fd)
         try:
             fcntl.fcntl(self.fd, fcntl.F_OFD_SETLK, _RELEASE)
@@ -92,12 +119,15 @@ class _Waiter:
         self._request = request
         _, *where = _FLOCK.unpack(request)
         self._undo = _FLOCK.pack(fcntl.F_UNLCK, *where)
+        import threading  # only those who have to wait pay for it
+
         self._settled = threading.Lock()
         self._done = threading.Event()
+        self._thread = threading.Thread(target=self._sleep, name="taskyard-lock", daemon=True)
         self._abandoned = self._ok = False
 
     def granted(self, timeout: float) -> bool:
-        threading.Thread(target=self._sleep, name="taskyard-lock", daemon=True).start()
+        self._thread.start()
         self._done.wait(timeout)
         with self._settled:
             self._abandoned = not self._ok
@@ -184,6 +214,8 @@ def _command(pid: int) -> str:
 
 
 def _let_go_in_child() -> None:
+    global _forks
+    _forks += 1
     for fd in _held:
         try:
             os.close(fd)

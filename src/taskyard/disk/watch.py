@@ -26,14 +26,14 @@ _POLL = 1.0
 class Followed:
     """One folder, for one reader."""
 
-    def __init__(self, path: str, watcher: Watcher) -> None:
+    def __init__(self, path: str, watcher: Watcher, news: threading.Event) -> None:
         self.path = path
         self.at: int | None = None  #: the watch it hangs on; None = the kernel does not tell
         self.is_exact = False  #: whether that watch is on the folder itself, not on a parent of it
         self._watcher = watcher
         self._names: set[str] = set()
         self._everything = True
-        self._news = threading.Event()
+        self.news = news  #: set when somebody should look; several followers may share one
 
     def changed(self) -> set[str] | None:
         """The names in the folder to look at again, since last asked; None = all of them."""
@@ -41,8 +41,13 @@ class Followed:
         with self._watcher.lock:
             names, everything = self._names, self._everything or not self.is_exact
             self._names, self._everything = set(), False
-            self._news.clear()
+            self.news.clear()
         return None if everything else names
+
+    @property
+    def has_news(self) -> bool:
+        """Whether something happened since `changed` was last asked, as far as the queue was emptied."""
+        return self._everything or bool(self._names)
 
     def wait(self, timeout: float, *, debounce: float = 0.0) -> bool:
         """Sleep until something changed, at most `timeout` seconds; whether something did.
@@ -51,8 +56,8 @@ class Followed:
         """
         self._watcher.listen()
         if self.at is None:
-            return not self._news.wait(min(timeout, _POLL)) or True
-        if not self._news.wait(timeout):
+            return not self.news.wait(min(timeout, _POLL)) or True
+        if not self.news.wait(timeout):
             return False
         if debounce:
             time.sleep(debounce)
@@ -64,15 +69,21 @@ class Followed:
             self._everything = True
         else:
             self._names.add(name)
-        self._news.set()
+        self.news.set()
 
     def wake(self) -> None:
         """Wake whoever waits, although no file event came."""
-        self._news.set()
+        self.news.set()
 
     def close(self) -> None:
         """Follow it no longer."""
         self._watcher.forget(self)
+
+    def __enter__(self) -> Followed:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
 
 class Watcher:
@@ -106,9 +117,9 @@ class Watcher:
             self._attach(follower)
             follower.tell(None)
 
-    def follow(self, path: str) -> Followed:
-        """Follow what happens in the folder `path`, which may not exist yet."""
-        found = Followed(path, self)
+    def follow(self, path: str, *, wake: Followed | None = None) -> Followed:
+        """Follow what happens in the folder `path`, which may not exist yet; news also wakes who waits on `wake`."""
+        found = Followed(path, self, wake.news if wake is not None else threading.Event())
         with self.lock:
             self._followers.append(found)
             self._attach(found)

@@ -5,7 +5,7 @@ Every error Taskyard raises on purpose.
   x UsageError              exit 2   malformed: fails however often it is repeated
     + BadName, BadId, BadText, BadValue
   x NotFound                exit 4
-    + TaskNotFound, RecipientNotFound, TeamNotFound, ListNotFound
+    + TaskNotFound, RecipientNotFound, TeamNotFound, ListNotFound, NothingFree
   x Conflict                exit 5   well formed, wrong moment: look again
     + AlreadyClaimed, AlreadyResolved, Blocked, AgentBusy, BadTransition, Cycle,
       LeaseLost, HookRefused, AcceptanceFailed, Untrusted, PathsOverlap, AlreadyExists,
@@ -54,6 +54,7 @@ from taskyard.errors.general import (
 from taskyard.errors.missing import (
     ListNotFound,
     NotFound,
+    NothingFree,
     RecipientNotFound,
     TaskNotFound,
     TeamNotFound,
@@ -80,6 +81,7 @@ __all__ = [
     "LeaseLost",
     "ListNotFound",
     "NotFound",
+    "NothingFree",
     "PathsOverlap",
     "RecipientNotFound",
     "StorageError",

@@ -63,3 +63,22 @@ class TeamNotFound(NotFound):
         super().__init__(f"No team {shown(team)}.{hint}")
         self.team = clipped(team)
         self.nearest = tuple(nearest)
+
+
+class NothingFree(NotFound):
+    """No task can be claimed by this agent now."""
+
+    code = "nothing_free"
+
+    def __init__(self, agent: str, *, list_name: str, open: int, taken: int) -> None:
+        if not open:
+            why = "everything on the list is done"
+        else:
+            waiting = open - taken
+            parts = [f"{taken} taken" if taken else "", f"{waiting} blocked or not for you" if waiting else ""]
+            why = f"{open} open, of which {' and '.join(part for part in parts if part)}"
+        super().__init__(f"Nothing is free for {shown(agent)} on list {list_name!r}: {why}.")
+        self.agent = clipped(agent)
+        self.list = list_name
+        self.open = open
+        self.taken = taken

@@ -15,13 +15,13 @@ from __future__ import annotations
 import os
 import stat
 import time
-from typing import NamedTuple, cast
 
 from taskyard.config import config_folder
 from taskyard.disk.files import read_open, storage_error
 from taskyard.errors import Damaged, StorageError
 from taskyard.hooks.check import Hook, HookProblem, check_settings
 from taskyard.paths import claude_folder
+from taskyard.typed import NamedTuple, cast
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -117,6 +117,11 @@ def load(
     return HookBook(root, env, _once_each(hooks), tuple(problems))
 
 
+def places(root: str | None, env: Mapping[str, str] | None = None) -> list[str]:
+    """The files that may hold hooks."""
+    return [source.path for source in _sources(root, os.environ if env is None else env)]
+
+
 def _sources(root: str | None, env: Mapping[str, str]) -> list[_Source]:
     """The places to look; joining the paths is done once, as every change of a task asks for them."""
     key = (root, env.get("CLAUDE_CONFIG_DIR"), env.get("XDG_CONFIG_HOME"), env.get("HOME"))
@@ -148,6 +153,9 @@ def _once_each(hooks: list[Hook]) -> tuple[Hook, ...]:
 
 def _look(source: _Source) -> _Found | None:
     """What `source` says now; None if there is no such file."""
+    if not os.access(source.path, os.F_OK):  # the common case, asked at every change: no exception to pay for
+        _remembered.pop(source, None)
+        return None
     try:
         version = _version(os.stat(source.path))
         known = _remembered.get(source)

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple, cast
-
 from taskyard.errors import BadText, shown
 from taskyard.names import check_text, nearest
+from taskyard.typed import NamedTuple, cast
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple, cast
-
 from taskyard.errors import shown
+from taskyard.typed import NamedTuple, cast
 
 
 class Reply(NamedTuple):

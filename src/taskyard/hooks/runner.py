@@ -8,9 +8,8 @@ failed: a person is told, the work goes on. Every hook that was started is repor
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from taskyard.errors import Cancelled, HookRefused, TaskyardError
+from taskyard.typed import NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import json
 import os
-from typing import NamedTuple
 
 from taskyard.clock import now_ms
 from taskyard.disk import files
@@ -20,6 +19,7 @@ from taskyard.disk.mounts import is_network
 from taskyard.errors import AlreadyExists, Busy, Damaged, TeamNotFound
 from taskyard.names import check_name, folder_name
 from taskyard.tasklist.json_shapes import as_array, as_name, as_number, as_object, as_text
+from taskyard.typed import NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ word about an independent verifier.
 
 from __future__ import annotations
 
-from taskyard.errors import AcceptanceFailed, Busy, Damaged, NotFound
+from taskyard.errors import AcceptanceFailed, Busy, Damaged, NotFound, Untrusted
 from taskyard.shapes import as_object
 from taskyard.tasklist import rules
 from taskyard.tasklist.model import Act, Decision, Facts, Task, TaskStatus
@@ -81,7 +81,10 @@ def _evidence(tasks: TaskList, task: Task) -> dict[str, object]:
     spec = as_object(task.extra.get("acceptance"))
     if spec is None:
         return {}
-    found = tasks.outside.accept(spec)
+    try:
+        found = tasks.outside.accept(spec)
+    except Untrusted as error:
+        raise Untrusted(error.what, error.command, f"taskyard trust {task.id}") from None
     if found.exit_code != 0:
         raise AcceptanceFailed(task.id, found.command, found.exit_code, found.output)
     return found._asdict()
@@ -98,7 +101,7 @@ def aftermath(tasks: TaskList, done: Task, by: str | None, *, is_main: bool) -> 
     known = {task_id: found for task_id in blockers if (found := _look(tasks, task_id)) is not None}
     ready = rules.made_ready(done, waiting, known)
     for other in ready:
-        if other.owner is not None and other.owner != by:
+        if other.owner is not None and other.owner != by and _was_last(tasks, done, other):
             text = f"Task #{other.id} is ready: its last blocker, #{done.id}, is completed."
             data = {"taskId": other.id, "subject": other.subject, "unblockedBy": done.id}
             tasks.outside.tell(other.owner, sender=by, kind="message", text=text, data=data)
@@ -107,6 +110,34 @@ def aftermath(tasks: TaskList, done: Task, by: str | None, *, is_main: bool) -> 
         nudge = verification_nudge(tasks.list(), verifier=tasks.settings.verifier)
         notes = (nudge,) if nudge else ()
     return done._replace(ready=tuple(other.id for other in ready), notes=notes)
+
+
+def _was_last(tasks: TaskList, done: Task, other: Task) -> bool:
+    """Whether completing `done` was the act that made `other` ready.
+
+    Two who complete its last two blockers at the same moment both find it ready; the log, which
+    has all in one order, says which of them tells.
+    """
+    if len(other.blocked_by) == 1:
+        return True
+    act = Act(None, "look", "watch")
+    try:  # with its blockers held for a moment, no completion of theirs is half written any more
+        tasks.store.update(other.id, lambda facts: Decision(facts.task, facts.lease), act, with_blockers=True)
+    except (NotFound, Damaged):
+        return False
+    return all(_completion(tasks, blocker) <= _completion(tasks, done.id) for blocker in other.blocked_by)
+
+
+def _completion(tasks: TaskList, task_id: str) -> int:
+    """The log's id of the last time the task became completed; 0 if it never heard of that."""
+    found, was_done = 0, False
+    for change in tasks.store.changes(task_id=task_id):
+        task = change.tasks.get(task_id)
+        is_done = task is not None and task.is_done
+        if is_done and not was_done:
+            found = change.id
+        was_done = is_done
+    return found
 
 
 def _look(tasks: TaskList, task_id: str) -> Task | None:

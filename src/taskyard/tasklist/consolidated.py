@@ -35,11 +35,10 @@ class Consolidated:
 
     def tasks(self) -> Mapping[str, Task]:
         """What it holds, by id; nothing if there is no such file."""
-        try:
-            found = os.lstat(self._path)
-        except OSError:
+        if not os.access(self._path, os.F_OK):  # asked at every create: a refusal is cheaper than an exception
             self._look, self._tasks, self.damage = None, {}, None
             return self._tasks
+        found = os.lstat(self._path)
         look = (found.st_mtime_ns, found.st_size, found.st_ino)
         if look != self._look:
             self._look, self._tasks, self.damage = look, {}, None

@@ -58,10 +58,9 @@ def create_linked(files: ListFiles, draft: Draft, act: Act, task_id: str | None)
     """A new task and its place among the others, in one step."""
     others = sorted({*draft.blocks, *draft.blocked_by}, key=int)
     with files.hold(others, whole=True) as hold:
-        seen = {other: files.seen(hold, other) for other in others}
+        seen = {other: files.seen(other) for other in others}
         _refuse_cycle_through(files, draft)
         new_id = task_id or files.next_id()
-        hold.add(new_id)
         task = new_task(new_id, draft)
         after = {other: found for other, (found, _) in seen.items()}
         for other in draft.blocks:
@@ -85,7 +84,7 @@ def link(files: ListFiles, edges: Sequence[Edge], act: Act) -> None:
     """Make each (blocker, blocked) wait: all or none."""
     ids = sorted({task_id for edge in edges for task_id in edge}, key=int)
     with files.hold(ids, whole=True) as hold:
-        seen = {task_id: files.seen(hold, task_id) for task_id in ids}
+        seen = {task_id: files.seen(task_id) for task_id in ids}
         after = {task_id: found for task_id, (found, _) in seen.items()}
         for blocker, blocked in edges:
             if trail := graph.closing_path(_Graph(files, after), (blocker, blocked)):
@@ -102,7 +101,7 @@ def unlink(files: ListFiles, edges: Sequence[Edge], act: Act) -> None:
         seen: dict[str, tuple[Task, Seen | None]] = {}
         for task_id in ids:
             try:
-                seen[task_id] = files.seen(hold, task_id)
+                seen[task_id] = files.seen(task_id)
             except TaskNotFound:
                 if any(task_id == blocked for _, blocked in edges):
                     raise
@@ -124,19 +123,19 @@ def remove(files: ListFiles, task_ids: Sequence[str], act: Act) -> tuple[Task, .
         if task.id not in doomed and any(other in doomed for other in (*task.blocks, *task.blocked_by))
     ]
     with files.hold([*doomed, *neighbours], whole=True) as hold:
-        gone = {task_id: files.seen(hold, task_id) for task_id in doomed}
+        gone = {task_id: files.seen(task_id) for task_id in doomed}
         _refuse_new_neighbours(files, gone, neighbours)
-        seen = {task_id: files.seen(hold, task_id) for task_id in neighbours}
+        seen = {task_id: files.seen(task_id) for task_id in neighbours}
         after = {task_id: found for task_id, (found, _) in seen.items()}
         for task_id, task in after.items():
             for other in doomed:
                 task = _without(_without(task, blocked_by=other), blocks=other)
             after[task_id] = task
         highest = max(map(int, doomed), default=0)
-        files.folder.raise_mark(lambda mark: max(mark, highest))
+        files.keep_above(highest)
         for task, found in gone.values():
             if found is None:  # only the older file has it: the log must, before it can be brought back
-                files.settler.note_consolidated(hold, task)
+                files.settler.note_consolidated(task)
         writes = [Write(task_id, found, None, (None, 0)) for task_id, (_, found) in gone.items()]
         _commit(files, hold, act, seen, after, first=writes)
     return tuple(task for task, _ in gone.values())
@@ -161,8 +160,8 @@ def restore(files: ListFiles, task_id: str, act: Act) -> Task:
         raise files.missing(task_id)
     others = [other for other in (*past[0].blocked_by, *past[0].blocks) if files.tasks.look(other) is not None]
     with files.hold([task_id, *others], whole=True) as hold:
-        before = _place_for(files, hold, task_id)
-        seen = _readable(files, hold, others)
+        before = _place_for(files, task_id)
+        seen = _readable(files, others)
         after = {other: found for other, (found, _) in seen.items()}
         after[task_id] = _revived(past[0], keep=set(others).difference(seen))
         edges = [(other, task_id) for other in past[0].blocked_by] + [(task_id, other) for other in past[0].blocks]
@@ -175,21 +174,21 @@ def restore(files: ListFiles, task_id: str, act: Act) -> Task:
     return task
 
 
-def _place_for(files: ListFiles, hold: Hold, task_id: str) -> Seen | None:
+def _place_for(files: ListFiles, task_id: str) -> Seen | None:
     """What stands where a task shall be put back: nothing, or a file that says it was deleted."""
     try:
-        files.seen(hold, task_id)
+        files.seen(task_id)
     except TaskNotFound:
         return files.tasks.reader.read(task_id)
     raise AlreadyExists("a task", f"#{task_id}")
 
 
-def _readable(files: ListFiles, hold: Hold, ids: Sequence[str]) -> dict[str, tuple[Task, Seen | None]]:
+def _readable(files: ListFiles, ids: Sequence[str]) -> dict[str, tuple[Task, Seen | None]]:
     """Those of the tasks that are there and can be read."""
     found: dict[str, tuple[Task, Seen | None]] = {}
     for task_id in ids:
         try:
-            found[task_id] = files.seen(hold, task_id)
+            found[task_id] = files.seen(task_id)
         except (TaskNotFound, Damaged):
             continue
     return found

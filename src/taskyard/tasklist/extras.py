@@ -7,12 +7,11 @@ write the same metadata, and a value of the wrong type is then as good as absent
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from taskyard.errors import BadText, BadValue
 from taskyard.names import check_id, check_text, is_id
 from taskyard.shapes import as_list, as_object
 from taskyard.tasklist.path_overlap import paths_overlap as paths_overlap  # part of the same vocabulary
+from taskyard.typed import NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

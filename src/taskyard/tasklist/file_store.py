@@ -6,17 +6,18 @@ Role
     gathers under them, what is written. Dependencies and removal are `edges.py`; how a write
     survives a crash is `writer.py`; how others' changes and dead writers' remains are brought in
     is `settle.py`; reading is `listing.py`.
+
+    A mere look at a list must cost little: what only writers need is imported where it is used.
 """
 
 from __future__ import annotations
 
+import os
+
 from taskyard.clock import now_ms
 from taskyard.errors import AlreadyClaimed, AlreadyResolved, Busy, Conflict, Damaged, StorageError, TaskNotFound
-from taskyard.tasklist import edges as several
-from taskyard.tasklist import history, rules
 from taskyard.tasklist.list_files import ListFiles
 from taskyard.tasklist.model import Act, Change, Decision, Draft, Facts, Lease, Listing, Task
-from taskyard.tasklist.writer import Write
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -26,6 +27,9 @@ if TYPE_CHECKING:
     from taskyard.tasklist.hold import Hold
     from taskyard.tasklist.reader import Seen
     from taskyard.tasklist.store import Rule
+
+#: How often a claim looks at a task that somebody else is just writing, before it waits in line.
+_GLANCES = 10
 
 #: How much of a record is the file's; the rest belongs to answers.
 _STORED = Task._fields.index("lease")
@@ -60,12 +64,12 @@ class FileStore:
         if not self._files.folder.exists():
             return Listing()
         tasks = self._files.tasks
-        listing, changed = tasks.listing(self._files.writer_if_allowed)
-        if changed:
+        listing, changed = tasks.listing(self._files.known)
+        if changed and self._files.writer_if_allowed() is not None:
             self._files.settler.look_around(changed)
         dead = self._leases.dead_ids()
         if dead and self._release_dead(dead):
-            listing, _ = tasks.listing(self._files.writer_if_allowed)
+            listing, _ = tasks.listing(self._files.known)
         return listing
 
     def is_finished(self) -> bool:
@@ -77,9 +81,11 @@ class FileStore:
         writer = self._files.writer_if_allowed() if self._files.folder.exists() else None
         if writer is None:
             return iter(())
+        from taskyard.tasklist import history
+
         if task_id is not None:
             return (change for change in history.life(writer.journal, writer.ledger, task_id) if change.id >= since)
-        return history.changes(writer.journal, writer.ledger, since)
+        return history.changes(writer.journal, writer.ledger, since, self._files.settler.settle_if_free)
 
     def position(self) -> int:
         """The id the next change will have, or a smaller one."""
@@ -100,15 +106,23 @@ class FileStore:
     def create(self, draft: Draft, act: Act, *, task_id: str | None = None) -> Task:
         """Put a new task on the list."""
         if draft.blocks or draft.blocked_by:
-            return self._files.persist(lambda: several.create_linked(self._files, draft, act, task_id))
+            from taskyard.tasklist.edges import create_linked
+
+            return self._files.persist(lambda: create_linked(self._files, draft, act, task_id))
         return self._files.persist(lambda: self._create(draft, act, task_id))
 
     def _create(self, draft: Draft, act: Act, task_id: str | None) -> Task:
+        from taskyard.tasklist.edges import new_task
+        from taskyard.tasklist.writer import Write
+
         with self._files.hold(whole=True) as hold:
             new_id = task_id or self._files.next_id()
-            hold.add(new_id)
-            task = several.new_task(new_id, draft)
-            self._files.writer.commit(hold, act, [Write(new_id, None, task)])
+            task = new_task(new_id, draft)
+            try:
+                self._files.writer.commit(hold, act, [Write(new_id, None, task, is_new=task_id is None)])
+            except StorageError:
+                self._files.take_back(new_id)
+                raise
         return task
 
     def update(
@@ -117,8 +131,20 @@ class FileStore:
         """Let `rule` decide about one task under its lock, and save what it says."""
         reading: Sequence[str] = ()
         if with_blockers:
-            reading = self._blockers_unless_refused(task_id, rule, whole_list)
-        return self._files.persist(lambda: self._update(task_id, rule, act, reading, with_blockers, whole_list))
+            # Many may want the same task at once: all but one can be refused without ever waiting for its lock.
+            for _ in range(_GLANCES):
+                reading = self._blockers_unless_refused(task_id, rule, whole_list)
+                try:
+                    return self._persist(task_id, rule, act, reading, with_blockers, whole_list, patient=False)
+                except Busy:
+                    os.sched_yield()
+        return self._persist(task_id, rule, act, reading, with_blockers, whole_list, patient=True)
+
+    def _persist(
+        self, task_id: str, rule: Rule, act: Act, reading: Sequence[str], blockers: bool, whole: bool, *, patient: bool
+    ) -> Task:
+        attempt = lambda: self._update(task_id, rule, act, reading, blockers, whole, patient=patient)  # noqa: E731
+        return self._files.persist(attempt)
 
     def _blockers_unless_refused(self, task_id: str, rule: Rule, whole_list: bool) -> Sequence[str]:
         """The blockers' ids. What needs no lock is refused here: that the task is somebody's, or done."""
@@ -136,10 +162,19 @@ class FileStore:
         return task.blocked_by
 
     def _update(
-        self, task_id: str, rule: Rule, act: Act, reading: Sequence[str], with_blockers: bool, whole: bool
+        self,
+        task_id: str,
+        rule: Rule,
+        act: Act,
+        reading: Sequence[str],
+        with_blockers: bool,
+        whole: bool,
+        *,
+        patient: bool,
     ) -> Task:
-        with self._files.hold([task_id], reading=reading, whole=whole) as hold:
-            task, seen = self._files.seen(hold, task_id)
+        timeout = None if patient else 0.0
+        with self._files.hold([task_id], reading=reading, whole=whole, timeout=timeout) as hold:
+            task, seen = self._files.seen(task_id)
             complete = not with_blockers or {*reading, task_id}.issuperset(task.blocked_by)
             if complete:
                 lease, losses = self._leases.read(task_id)
@@ -150,9 +185,12 @@ class FileStore:
                     lease = None
                 facts = Facts(task, lease, self._files.tasks.look, self._files.tasks.everything)
                 return self._save(hold, act, facts, rule(facts), seen, losses)
-        return self._update(task_id, rule, act, task.blocked_by, with_blockers, whole)  # it has new blockers
+        # It has new blockers: start over with those.
+        return self._update(task_id, rule, act, task.blocked_by, with_blockers, whole, patient=patient)
 
     def _save(self, hold: Hold, act: Act, facts: Facts, decision: Decision, seen: Seen | None, losses: int) -> Task:
+        from taskyard.tasklist.writer import Write
+
         task, lease = decision
         if task[:_STORED] == facts.task[:_STORED]:
             if lease != facts.lease:
@@ -168,8 +206,11 @@ class FileStore:
         self, hold: Hold, task: Task, seen: Seen | None, lease: Lease, losses: int
     ) -> tuple[Task, Seen | None, int]:
         """Give back what a dead holder had, as a change of its own."""
+        from taskyard.tasklist.rules import lose
+        from taskyard.tasklist.writer import Write
+
         losses += 1
-        back = rules.lose(task, losses=losses, most=self._files.settings.lease_losses)._replace(updated_at=now_ms())
+        back = lose(task, losses=losses, most=self._files.settings.lease_losses)._replace(updated_at=now_ms())
         act = Act(lease.owner, "lease_lost", "watch", f"its holder {lease.instance} is gone (loss {losses})")
         self._files.writer.commit(hold, act, [Write(task.id, seen, back, (None, losses))])
         return back, self._files.tasks.reader.read(task.id), losses
@@ -203,19 +244,27 @@ class FileStore:
 
     def link(self, edges: Sequence[Edge], act: Act) -> None:
         """Make each (blocker, blocked) wait: all edges or none."""
-        self._files.persist(lambda: several.link(self._files, edges, act))
+        from taskyard.tasklist.edges import link
+
+        self._files.persist(lambda: link(self._files, edges, act))
 
     def unlink(self, edges: Sequence[Edge], act: Act) -> None:
         """Take dependencies away."""
-        self._files.persist(lambda: several.unlink(self._files, edges, act))
+        from taskyard.tasklist.edges import unlink
+
+        self._files.persist(lambda: unlink(self._files, edges, act))
 
     def remove(self, task_ids: Sequence[str], act: Act) -> tuple[Task, ...]:
         """Take tasks off the list, and out of everyone's dependencies."""
-        return self._files.persist(lambda: several.remove(self._files, task_ids, act))
+        from taskyard.tasklist.edges import remove
+
+        return self._files.persist(lambda: remove(self._files, task_ids, act))
 
     def restore(self, task_id: str, act: Act) -> Task:
         """Bring a removed task back under its id."""
-        return self._files.persist(lambda: several.restore(self._files, task_id, act))
+        from taskyard.tasklist.edges import restore
+
+        return self._files.persist(lambda: restore(self._files, task_id, act))
 
     def signal(self) -> None:
         """Wake whoever waits in this process, at once."""

@@ -9,13 +9,13 @@ so that it is still true when it is written.
 from __future__ import annotations
 
 from taskyard.disk.folder_lock import FolderLock
-from taskyard.disk.kernel_lock import RangeLock
 from taskyard.names import LARGEST_ID
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
+    from taskyard.disk.kernel_lock import RangeLock
     from taskyard.tasklist.list_folder import ListFolder
 
 
@@ -34,8 +34,9 @@ class Hold:
         reading: Iterable[str] = (),
         whole: bool = False,
         everything: bool = False,
+        kernel: RangeLock | None,
+        give_back: Callable[[RangeLock], None],
         foreign: bool = False,
-        network: bool = False,
         timeout: float,
     ) -> None:
         """Take them, each within `timeout` seconds.
@@ -46,31 +47,33 @@ class Hold:
             reading: Tasks that must not change meanwhile.
             whole: Hold the list itself: ids are given out, dependencies change.
             everything: Hold the list and all its tasks, to look at them; not for writing task files.
+            kernel: The list's lock file; None where kernel locks mean nothing (a network file system)
+                and npm's lock on the whole list must do.
+            give_back: Gets the lock file back, free again.
             foreign: Other programs write here too: take npm's locks as well.
-            network: Kernel locks mean nothing here: npm's lock on the whole list must do.
             timeout: For each lock.
 
         Raises:
             Busy: one was not free in time.
         """
-        self.kernel: RangeLock | None = None
+        self._kernel = kernel
+        self._give_back = give_back
         self._folders: list[FolderLock] = []
-        self._timeout = timeout
         writing = sorted({int(task_id) for task_id in ids})
         what = f"list {folder.name!r}"
         try:
-            if not network:
-                self.kernel = RangeLock(folder.lock)
+            if kernel is not None:
                 if everything:
-                    self.kernel.take(0, timeout=timeout, what=what, length=LARGEST_ID + 1)
+                    kernel.take(0, timeout=timeout, what=what, length=LARGEST_ID + 1)
                 else:
-                    self._take_kernel(self.kernel, writing, reading, whole, timeout, what)
-            if network or (foreign and whole):
-                self._take_folder(folder.npm_target, what, timeout, guarded=not network)
-            if foreign or network:
+                    self._take_kernel(kernel, writing, reading, whole, timeout, what)
+            guarded = kernel is not None
+            if not guarded or (foreign and whole):
+                self._take_folder(folder.npm_target, what, timeout, guarded=guarded)
+            if foreign or not guarded:
                 for number in writing:
                     target = folder.task(str(number))
-                    self._take_folder(target, f"task #{number} of {what}", timeout, guarded=not network)
+                    self._take_folder(target, f"task #{number} of {what}", timeout, guarded=guarded)
         except BaseException:
             self.release()
             raise
@@ -87,11 +90,6 @@ class Hold:
     def _take_folder(self, target: str, what: str, timeout: float, *, guarded: bool) -> None:
         self._folders.append(FolderLock(target, timeout=timeout, what=what, guarded=guarded))
 
-    def add(self, task_id: str) -> None:
-        """Hold a task that is about to be made, too: nobody else knows its id yet."""
-        if self.kernel is not None:
-            self.kernel.take(int(task_id), timeout=self._timeout, what=f"task #{task_id}")
-
     def check(self) -> None:
         """Make sure, right before a write, that the folder locks are still ours.
 
@@ -106,9 +104,10 @@ class Hold:
         """Give everything back, in reverse order."""
         while self._folders:
             self._folders.pop().release()
-        if self.kernel is not None:
-            self.kernel.close()
-            self.kernel = None
+        if self._kernel is not None:
+            self._kernel.release()
+            self._give_back(self._kernel)
+            self._kernel = None
 
     def __enter__(self) -> Hold:
         return self

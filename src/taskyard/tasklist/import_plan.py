@@ -11,13 +11,12 @@ Each task of the list stands for at most one of the import: two that look alike 
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from taskyard.shapes import as_object
 from taskyard.tasklist.circles import refuse_circles
 from taskyard.tasklist.extras import external_of
 from taskyard.tasklist.formats.imported import ORIGIN, Imported
 from taskyard.tasklist.model import Draft, Task
+from taskyard.typed import NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -64,6 +63,7 @@ class ImportPlan(NamedTuple):
         if ours:
             metadata["taskyard"] = ours
         return item.draft._replace(
+            description=item.draft.description or item.draft.subject,
             metadata=metadata,
             blocked_by=tuple(ids[key] for key in item.blocked_by if key in ids),
             blocks=tuple(ids[key] for key in self.blocks.get(item.key, ()) if key in ids),

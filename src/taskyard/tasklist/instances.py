@@ -12,13 +12,13 @@ from __future__ import annotations
 
 import json
 import os
-from typing import NamedTuple
 
 from taskyard.clock import now_ms
 from taskyard.disk import files
 from taskyard.disk.kernel_lock import RangeLock, is_held
 from taskyard.errors import Damaged, StorageError
 from taskyard.names import LONGEST_NAME, check_name, folder_name
+from taskyard.typed import NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import os
-from typing import cast
 
 from taskyard.clock import now_ms
 from taskyard.disk import files
@@ -18,6 +17,7 @@ from taskyard.errors import Damaged, StorageError
 from taskyard.names import is_id
 from taskyard.shapes import as_object
 from taskyard.tasklist.model import Lease, Task
+from taskyard.typed import cast
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -35,17 +35,34 @@ class LeaseFiles:
         self._folder = folder
         self._alive = alive
         self._known: dict[str, Lease] = {}
+        self._read: dict[str, tuple[tuple[int, int, int], tuple[Lease | None, int]]] = {}
         self._feed: Followed | None = None
         self._looked = False
         self._holders: dict[tuple[str, str, str], list[str]] | None = None
 
     def read(self, task_id: str) -> tuple[Lease | None, int]:
-        """The record of a task, and how many holders it lost before."""
+        """The record of a task, and how many holders it lost before.
+
+        Records are only ever replaced, so one that looks the same is the same.
+        """
+        path = self._folder.lease(task_id)
+        if not os.access(path, os.F_OK):
+            return None, 0
         try:
-            data = files.read(self._folder.lease(task_id), most=65536)
+            found = os.lstat(path)
+        except OSError:
+            return None, 0
+        look = (found.st_ino, found.st_mtime_ns, found.st_size)
+        known = self._read.get(task_id)
+        if known is not None and known[0] == look:
+            return known[1]
+        try:
+            data = files.read(path, most=65536)
         except (Damaged, StorageError):
             return None, 0  # as good as none: its owner is then nobody's to presume dead
-        return _parsed(data) if data is not None else (None, 0)
+        record = _parsed(data) if data is not None else (None, 0)
+        self._read[task_id] = (look, record)
+        return record
 
     def write(self, task_id: str, lease: Lease | None, losses: int) -> None:
         """Put the record in place; without lease and losses there is none."""
@@ -75,10 +92,7 @@ class LeaseFiles:
         return lease.kind == "process" and self._alive(lease.lock, lease.host) is False
 
     def everyone(self) -> tuple[Mapping[str, Lease], bool]:
-        """Every lease record by task id, and whether none changed since last asked.
-
-        Records are only ever replaced, so one that looks the same is the same.
-        """
+        """Every lease record by task id, and whether none changed since last asked."""
         names = self._feed.changed() if self._feed is not None else None
         if self._feed is None and self._looked:
             self._feed = follow(self._folder.leases)
@@ -136,16 +150,17 @@ def _parsed(data: bytes) -> tuple[Lease | None, int]:
     except (ValueError, RecursionError):
         return None, 0
     texts = {name: raw.get(name, "") for name in ("owner", "instance", "token", "kind", "host", "lock")}
-    numbers = {name: raw.get(name) for name in ("since", "expires", "losses")}
+    numbers = {name: raw.get(name) for name in ("since", "expires", "span", "losses")}
     losses = numbers["losses"] if isinstance(numbers["losses"], int) else 0
     if not texts["token"] or not all(isinstance(text, str) for text in texts.values()):
         return None, losses
-    since, expires = numbers["since"], numbers["expires"]
+    since, expires, span = numbers["since"], numbers["expires"], numbers["span"]
     return (
         Lease(
             **cast("dict[str, str]", texts),
             since=since if isinstance(since, int) else 0,
             expires=expires if isinstance(expires, int) else None,
+            span=span if isinstance(span, int) else 0,
         ),
         losses,
     )

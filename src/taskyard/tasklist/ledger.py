@@ -1,7 +1,7 @@
 """
 What Taskyard last knew of every task: one fixed-size row per id in `.taskyard/ledger`.
 
-A row says how the file looked after our last look or write, where the log tells of it, and,
+A row says what the file held after our last look or write (its size and checksum), where the log tells of it, and,
 while a writer is between its first and last step, from where on the log may tell of that. So
 another program's change is seen by comparing one row, and a dead writer's half-done work is found
 by whoever comes next. Everything here can be rebuilt from the log and the files.
@@ -12,16 +12,16 @@ from __future__ import annotations
 import os
 import struct
 import zlib
-from typing import NamedTuple
 
 from taskyard.disk.files import storage_error
 from taskyard.names import LARGEST_ID
+from taskyard.typed import NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-_ROW = struct.Struct("<QQQQII")
+_ROW = struct.Struct("<QQII")
 _GONE = 0xFFFFFFFF
 _OPEN = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
 
@@ -31,8 +31,6 @@ class Row(NamedTuple):
 
     entry: int | None = None  #: the id of its last log entry; None = never heard of
     intent: int | None = None  #: a writer began when the log ended here, and has not finished
-    mtime_ns: int = 0
-    inode: int = 0
     size: int = _GONE
     crc: int = 0
 
@@ -41,9 +39,9 @@ class Row(NamedTuple):
         """Whether the file was there."""
         return self.size != _GONE
 
-    def looks_like(self, found: os.stat_result) -> bool:
-        """Whether a file is, by its looks, the one last known."""
-        return (self.mtime_ns, self.inode, self.size) == (found.st_mtime_ns, found.st_ino, found.st_size)
+    def holds(self, size: int, crc: int) -> bool:
+        """Whether a file with this content is the one last known."""
+        return self.size == size and self.crc == crc
 
 
 class Ledger:
@@ -65,7 +63,15 @@ class Ledger:
         """Remember `row`."""
         entry = 0 if row.entry is None else row.entry + 1
         intent = 0 if row.intent is None else row.intent + 1
-        data = _ROW.pack(entry, intent, row.mtime_ns, row.inode, row.size, row.crc)
+        data = _ROW.pack(entry, intent, row.size, row.crc)
+        try:
+            os.pwrite(self._fd, data, int(task_id) * _ROW.size)
+        except OSError as error:
+            raise storage_error(self._path, error) from error
+
+    def intend(self, task_id: str, row: Row, start: int) -> None:
+        """Say that a writer begins to change a task of which `row` is known, with the log ending at `start`."""
+        data = _ROW.pack(0 if row.entry is None else row.entry + 1, start + 1, *row[2:])
         try:
             os.pwrite(self._fd, data, int(task_id) * _ROW.size)
         except OSError as error:
@@ -77,32 +83,48 @@ class Ledger:
 
     def rows(self) -> Iterator[tuple[str, Row]]:
         """Every id ever heard of, with its row; holes of a sparse file are skipped."""
-        position, size = 0, os.fstat(self._fd).st_size
-        while position < size:
-            try:
-                position = os.lseek(self._fd, position, os.SEEK_DATA)
-            except OSError:
-                return  # nothing but a hole up to the end
-            position -= position % _ROW.size
-            data = os.pread(self._fd, 4096 * _ROW.size, position)
-            whole = len(data) - len(data) % _ROW.size
-            for index, fields in enumerate(_ROW.iter_unpack(data[:whole]), position // _ROW.size):
-                if (fields[0] or fields[1]) and 0 < index <= LARGEST_ID:
-                    yield str(index), _row(fields)
-            if not whole:
-                return
-            position += whole
+        return _rows(self._fd)
 
     def close(self) -> None:
         """Let go of the file."""
         os.close(self._fd)
 
 
-def row_for(entry: int, data: bytes, found: os.stat_result) -> Row:
-    """The row of a task whose file holds `data` and looks like `found`."""
-    return Row(entry, None, found.st_mtime_ns, found.st_ino, len(data), zlib.crc32(data))
+def look(path: str) -> dict[str, Row] | None:
+    """Every row of a ledger, read only; None if there is none, or it is not for us to read."""
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except OSError:
+        return None
+    try:
+        return dict(_rows(fd))
+    finally:
+        os.close(fd)
+
+
+def _rows(fd: int) -> Iterator[tuple[str, Row]]:
+    position, size = 0, os.fstat(fd).st_size
+    while position < size:
+        try:
+            position = os.lseek(fd, position, os.SEEK_DATA)
+        except OSError:
+            return  # nothing but a hole up to the end
+        position -= position % _ROW.size
+        data = os.pread(fd, 4096 * _ROW.size, position)
+        whole = len(data) - len(data) % _ROW.size
+        for index, fields in enumerate(_ROW.iter_unpack(data[:whole]), position // _ROW.size):
+            if (fields[0] or fields[1]) and 0 < index <= LARGEST_ID:
+                yield str(index), _row(fields)
+        if not whole:
+            return
+        position += whole
+
+
+def row_for(entry: int, data: bytes) -> Row:
+    """The row of a task whose file holds `data`."""
+    return Row(entry, None, len(data), zlib.crc32(data))
 
 
 def _row(fields: tuple[int, ...]) -> Row:
-    entry, intent, mtime_ns, inode, size, crc = fields
-    return Row(entry - 1 if entry else None, intent - 1 if intent else None, mtime_ns, inode, size, crc)
+    entry, intent, size, crc = fields
+    return Row(entry - 1 if entry else None, intent - 1 if intent else None, size, crc)

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from taskyard.clock import iso, now_ms
 from taskyard.config import Settings
 from taskyard.errors import BadValue, UsageError
 from taskyard.names import check_id, check_name
 from taskyard.shapes import as_object
 from taskyard.tasklist import rules
-from taskyard.tasklist.extras import check_extras
 from taskyard.tasklist.model import Act, Task
-from taskyard.tasklist.outside import Nobody
-from taskyard.tasklist.task_file import check_metadata
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -54,11 +52,11 @@ class ListCore:
     ) -> None:
         self.store = store
         self.settings = settings if settings is not None else Settings()
-        self.outside: Outside = outside if outside is not None else Nobody()
+        self.outside: Outside = outside if outside is not None else _nobody()
         self.agent = agent
         self._via = via
         self._is_main = is_main
-        self._tokens: dict[str, str] = {}
+        self._tokens: dict[str, tuple[str, str]] = {}  # by task: who claimed, under which token
 
     @property
     def name(self) -> str:
@@ -82,23 +80,34 @@ class ListCore:
         token: str | None = None,
         force: bool = False,
         seconds: float | None = None,
+        claims: bool = False,
     ) -> rules.Caller:
-        if token is None and task_id is not None and agent in (None, self.agent):
-            token = self._tokens.get(task_id)
+        """Who asks: with the token of the claim they believe to hold, and a lease to claim under."""
+        if agent is not None:
+            check_name("an agent", agent)
+        if token is None and task_id in self._tokens:
+            holder, remembered = self._tokens[task_id]
+            token = remembered if agent in (None, holder) else None
         if seconds is not None:
             seconds = _check_seconds(seconds)
-        lease = self.outside.lease(check_name("an agent", agent), seconds=seconds) if agent else None
-        return rules.Caller(agent, token, lease, force)
+        lease = self.outside.lease(agent, seconds=seconds) if agent and claims else None
+        return rules.Caller(agent, token, lease, now_ms(), force)
+
+    def _remember(self, task: Task) -> None:
+        """Keep the token of a claim: later writes of its holder are fenced by it."""
+        if task.lease is not None:
+            self._tokens[task.id] = (task.lease.owner, task.lease.token)
 
     def _claimed(self, task: Task, notes: tuple[str, ...] = ()) -> Task:
-        if task.lease is not None:
-            self._tokens[task.id] = task.lease.token
+        self._remember(task)
         self.outside.changed()
         return task._replace(notes=notes) if notes else task
 
     def _metadata(self, metadata: Mapping[str, object] | None, extras: Extras) -> dict[str, object]:
+        from taskyard.tasklist.extras import check_extras
+
         found = checked_metadata(metadata)
-        if given := check_extras(**extras):
+        if extras and (given := check_extras(**extras)):
             found["taskyard"] = {**(as_object(found.get("taskyard")) or {}), **given}
         return found
 
@@ -110,12 +119,21 @@ class ListCore:
             "subject": task.subject,
             "description": task.description,
             "assignedBy": by or "",
+            "timestamp": iso(now_ms()),
         }
         self.outside.tell(task.owner, sender=by, kind="task_assignment", text="", data=data)
 
 
+def _nobody() -> Outside:
+    from taskyard.tasklist.outside import Nobody
+
+    return Nobody()
+
+
 def checked_metadata(metadata: Mapping[str, object] | None) -> dict[str, object]:
     """A copy of `metadata` that can be stored; of none, an empty one."""
+    from taskyard.tasklist.task_file import check_metadata
+
     given: object = dict(metadata) if isinstance(metadata, Mapping) else metadata
     return check_metadata(given) if given is not None else {}
 
@@ -128,5 +146,7 @@ def _check_seconds(seconds: object) -> float:
 
 def checked_ids(ids: str | Iterable[str]) -> tuple[str, ...]:
     """One id or several, each checked, none twice."""
+    if not ids:
+        return ()
     given = [ids] if isinstance(ids, str) else ids
     return tuple(dict.fromkeys(check_id(task_id) for task_id in given))

@@ -10,14 +10,10 @@ from __future__ import annotations
 
 import os
 
-from taskyard.disk.mounts import is_network
 from taskyard.errors import Busy, Damaged, StorageError, TaskNotFound
 from taskyard.names import LARGEST_ID, nearest_ids
-from taskyard.tasklist import history
-from taskyard.tasklist.hold import Hold, LockLost
+from taskyard.tasklist.ledger import look
 from taskyard.tasklist.listing import ListReader
-from taskyard.tasklist.settle import Settler
-from taskyard.tasklist.writer import Interfered, Writer
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,9 +21,14 @@ if TYPE_CHECKING:
     from typing import TypeVar
 
     from taskyard.config import Settings
+    from taskyard.disk.kernel_lock import RangeLock
+    from taskyard.tasklist.hold import Hold
+    from taskyard.tasklist.ledger import Row
     from taskyard.tasklist.list_folder import ListFolder
     from taskyard.tasklist.model import Task
     from taskyard.tasklist.reader import Seen
+    from taskyard.tasklist.settle import Settler
+    from taskyard.tasklist.writer import Writer
 
     T = TypeVar("T")
 
@@ -57,6 +58,8 @@ class ListFiles:
         self._foreign = foreign
         self._network = False
         self._opened: tuple[int, Writer, Settler] | None = None
+        self._spare: list[RangeLock] = []
+        self._last_id = 0
 
     @property
     def writer(self) -> Writer:
@@ -75,6 +78,19 @@ class ListFiles:
         except (StorageError, Busy):
             return None
 
+    def known(self, ids: Iterable[str] | None = None) -> dict[str, Row] | None:
+        """What the ledger knows of some tasks, or of all; None where we may only read and there is none.
+
+        A mere look reads the file and opens nothing else: the log, its locks and all they need wait
+        for the first who writes.
+        """
+        if self._opened is None and ids is None and (rows := look(self.folder.ledger)) is not None:
+            return rows
+        writer = self.writer_if_allowed()
+        if writer is None:
+            return None
+        return dict(writer.ledger.rows()) if ids is None else {one: writer.ledger.row(one) for one in ids}
+
     def _was_removed(self, task_id: str) -> bool:
         """Whether a task that stands in the older `tasks.json` had a file of its own, or a life, that ended."""
         writer = self.writer_if_allowed()
@@ -83,16 +99,23 @@ class ListFiles:
 
     def _open(self) -> tuple[int, Writer, Settler]:
         if self._opened is None:
+            from taskyard.disk.kernel_lock import RangeLock
+            from taskyard.disk.mounts import is_network
+            from taskyard.tasklist.settle import Settler
+            from taskyard.tasklist.writer import Writer
+
             self.folder.make()
             self._network = is_network(self.folder.path)
             sync = self.settings.durability == "power"
-            writer = Writer(self.folder, self.tasks.reader, self.leases, timeout=self.settings.lock_timeout, sync=sync)
+            writer = Writer(self.folder, self.tasks.reader, self.leases, sync=sync)
             settler = Settler(writer, self.tasks.reader, self.leases, self.hold)
-            self._opened = (_identity(self.folder.ours), writer, settler)
+            lock = RangeLock(self.folder.lock)
+            self._spare.append(lock)
+            self._opened = (lock.inode(), writer, settler)
             if not writer.ledger.highest() and writer.journal.end():
                 settler.relearn()
             for task_id in settler.unsettled():
-                settler.settle(task_id)
+                settler.settle_if_free(task_id)
         return self._opened
 
     def close(self) -> None:
@@ -100,6 +123,8 @@ class ListFiles:
         if self._opened is not None:
             self._opened[1].close()
             self._opened = None
+        while self._spare:
+            self._spare.pop().close()
         self.tasks.close()
 
     def hold(
@@ -109,23 +134,43 @@ class ListFiles:
         reading: Iterable[str] = (),
         whole: bool = False,
         everything: bool = False,
+        timeout: float | None = None,
     ) -> Hold:
-        """Take locks (see `Hold`), in the folder as it is now."""
-        if self._open()[0] != _identity(self.folder.ours):
-            self.close()
-            self._open()
+        """Take locks (see `Hold`), in the folder as it is now; `timeout`: other than the setting's."""
+        from taskyard.tasklist.hold import Hold
+
         return Hold(
             self.folder,
             ids,
             reading=reading,
             whole=whole,
             everything=everything,
+            kernel=self._borrow(),
+            give_back=self._spare.append,
             foreign=self._foreign,
-            network=self._network,
-            timeout=self.settings.lock_timeout,
+            timeout=self.settings.lock_timeout if timeout is None else timeout,
         )
 
-    def seen(self, hold: Hold, task_id: str) -> tuple[Task, Seen | None]:
+    def _borrow(self) -> RangeLock | None:
+        """The list's lock file, open; everything is opened anew if the folder is no longer the same."""
+        from taskyard.disk.kernel_lock import RangeLock
+
+        known = self._open()[0]
+        if self._network:
+            return None
+        for _ in range(3):
+            try:
+                lock = self._spare.pop() if self._spare else RangeLock(self.folder.lock)
+                if lock.inode() == known:
+                    return lock
+                lock.close()
+            except StorageError:
+                pass  # the folder is gone: opening makes it anew, or says why not
+            self.close()
+            known = self._open()[0]
+        raise StorageError(self.folder.path, "it is being removed again and again")
+
+    def seen(self, task_id: str) -> tuple[Task, Seen | None]:
         """A task we hold, as it is now; what another program did to it is logged first.
 
         The second is its file; None if only the older `tasks.json` has it.
@@ -137,7 +182,7 @@ class ListFiles:
         if self.writer.ledger.row(task_id).intent is not None:
             raise Unsettled(task_id)
         found = self.tasks.reader.read(task_id)
-        self.settler.note_external(hold, task_id, found)
+        self.settler.note_external(task_id, found)
         if found is not None and found.damage is not None:
             raise Damaged(self.folder.task(task_id), found.damage)
         if found is not None and found.task is not None:
@@ -150,6 +195,8 @@ class ListFiles:
         """The error for a task that is not there: with near ids, or that it can be brought back."""
         if not self.folder.exists():
             return TaskNotFound(task_id, list_name=self.folder.name)
+        from taskyard.tasklist import history
+
         writer = self.writer_if_allowed()
         gone = writer is not None and history.last_seen(writer.journal, writer.ledger, task_id) is not None
         near = nearest_ids(task_id, map(str, self.folder.ids_on_disk()))
@@ -157,6 +204,9 @@ class ListFiles:
 
     def persist(self, attempt: Callable[[], T]) -> T:
         """Do `attempt`, and again from the start when something got in between."""
+        from taskyard.tasklist.hold import LockLost
+        from taskyard.tasklist.writer import Interfered
+
         for _ in range(_TRIES):
             try:
                 return attempt()
@@ -171,21 +221,28 @@ class ListFiles:
 
         The caller holds the list.
         """
-        return str(self.folder.raise_mark(self._id_after))
-
-    def _id_after(self, mark: int) -> int:
-        last = max(mark, self.writer.ledger.highest(), self.tasks.highest_consolidated())
+        mark = self.writer.mark.read()
+        last = self._last_id = max(mark, self._last_id) if mark >= self._last_id > 0 else self._highest(mark)
         # Without a mark (a new list, or somebody removed it) only the files tell which ids are spent.
-        if last < LARGEST_ID and (not mark or os.path.lexists(self.folder.task(str(last + 1)))):
+        if not mark or os.access(self.folder.task(str(last + 1)), os.F_OK):
             last = max(last, *self.folder.ids_on_disk(), 0)
         if last >= LARGEST_ID:
             raise Damaged(self.folder.mark, f"it says {last}, but ids end at {LARGEST_ID}")
-        return last + 1
+        self._last_id = last + 1
+        self.writer.mark.write(self._last_id)
+        return str(self._last_id)
 
+    def _highest(self, mark: int) -> int:
+        """The highest id by everything there is: asked by the first create of a process, and if the mark fell."""
+        return max(mark, self._last_id, self.writer.ledger.highest(), self.tasks.highest_consolidated())
 
-def _identity(path: str) -> int:
-    """What tells a folder from another one made later in its place; 0 if there is none."""
-    try:
-        return os.stat(path).st_ino
-    except OSError:
-        return 0
+    def keep_above(self, task_id: int) -> None:
+        """See to it that no id up to this one is given out again. The caller holds the list."""
+        if self.writer.mark.read() < task_id:
+            self.writer.mark.write(task_id)
+
+    def take_back(self, task_id: str) -> None:
+        """Undo `next_id` for a task that could not even be drafted: nobody ever heard of it."""
+        if self.writer.ledger.highest() < int(task_id):
+            self._last_id = 0
+            self.writer.mark.write(int(task_id) - 1)

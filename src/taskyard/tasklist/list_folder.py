@@ -15,7 +15,7 @@ from taskyard.names import LARGEST_ID
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
 
 class ListFolder:
@@ -80,37 +80,3 @@ class ListFolder:
             number = name[:-5]
             if name.endswith(".json") and number.isascii() and number.isdigit() and int(number) <= LARGEST_ID:
                 yield int(number)
-
-    def read_mark(self) -> int:
-        """The highest id given out, as the mark has it; garbage counts as 0."""
-        return _number(files.read(self.mark, most=4096) or b"")
-
-    def raise_mark(self, choose: Callable[[int], int]) -> int:
-        """Let `choose` say, from the mark as it is, what it shall be. The caller holds the list.
-
-        In place: the mark only ever grows, so no moment shows a smaller number.
-        """
-        try:
-            fd = os.open(self.mark, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644)
-            try:
-                was = os.pread(fd, 4096, 0)
-                value = choose(_number(was))
-                data = b"%d" % value
-                if data != was:
-                    os.pwrite(fd, data, 0)
-                if len(was) > len(data):  # garbage of another program behind it
-                    os.ftruncate(fd, len(data))
-                return value
-            finally:
-                os.close(fd)
-        except OSError as error:
-            raise files.storage_error(self.mark, error) from error
-
-
-def _number(data: bytes) -> int:
-    """Digits as JavaScript's parseInt reads them: up to the first other character, after white space."""
-    text = data.strip()
-    end = 0
-    while end < len(text) and 48 <= text[end] <= 57:
-        end += 1
-    return int(text[:end] or b"0") if end < 20 else LARGEST_ID + 1

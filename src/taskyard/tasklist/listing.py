@@ -16,11 +16,13 @@ from taskyard.tasklist.reader import TaskReader
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from taskyard.disk.watch import Followed
     from taskyard.tasklist.list_folder import ListFolder
-    from taskyard.tasklist.writer import Writer
+
+    #: What the ledger says of some tasks, or of all; None where it cannot be told.
+    Known = Callable[[Iterable[str] | None], Mapping[str, Row] | None]
 
 
 class ListReader:
@@ -81,14 +83,14 @@ class ListReader:
         found = {**self._older(), **self.reader.scan()}
         return by_id(item for item in found.values() if isinstance(item, Task))
 
-    def listing(self, writer: Callable[[], Writer | None]) -> tuple[Listing, list[str]]:
+    def listing(self, known: Known) -> tuple[Listing, list[str]]:
         """The whole list, and the ids whose files are not as the ledger knows them."""
         with self._one_at_a_time:
-            return self._listing(writer)
+            return self._listing(known)
 
-    def _listing(self, writer: Callable[[], Writer | None]) -> tuple[Listing, list[str]]:
+    def _listing(self, known: Known) -> tuple[Listing, list[str]]:
         same = self._refresh()
-        changed = self._changed(writer)
+        changed = self._changed(known)
         leases, same_leases = self.leases.everyone()
         if not same or self._plain is None:
             self._plain = self._assembled()
@@ -160,20 +162,21 @@ class ListReader:
         self.leases.close()
         self._looks = 0
 
-    def _changed(self, writer: Callable[[], Writer | None]) -> list[str]:
+    def _changed(self, known: Known) -> list[str]:
         """Files that another program made, changed or removed since any Taskyard process last looked."""
         fresh, gone = self.reader.news(self._items)
         if not fresh and not gone and gone is not None:
             return []
-        known = writer()
-        if known is None:
+        rows = known(None if gone is None else {*fresh, *gone})
+        if rows is None:
             return []
+        changed = [task_id for task_id, found in fresh.items() if not rows.get(task_id, Row()).holds(*found)]
         if gone is None:  # the first look of this process: what vanished before it, only the ledger tells
-            rows = dict(known.ledger.rows())
-            changed = [task_id for task_id, found in fresh.items() if not rows.get(task_id, Row()).looks_like(found)]
-            return changed + [task_id for task_id, row in rows.items() if row.is_present and task_id not in self._items]
-        changed = [task_id for task_id, found in fresh.items() if not known.ledger.row(task_id).looks_like(found)]
-        return changed + [task_id for task_id in gone if known.ledger.row(task_id).is_present]
+            # A row with an intent is a dead writer's, or one still at work: whoever looks closer finds out.
+            missing = {task_id for task_id, row in rows.items() if row.is_present and task_id not in self._items}
+            unfinished = {task_id for task_id, row in rows.items() if row.intent is not None}
+            return [*changed, *sorted((missing | unfinished).difference(changed), key=int)]
+        return changed + [task_id for task_id in gone if rows.get(task_id, Row()).is_present]
 
     def _older(self) -> Mapping[str, Task]:
         """Tasks that only the consolidated file has, owners by name."""

@@ -10,10 +10,9 @@ Whether a member of a team lives, and gets on: the kernel's word at the moment o
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from taskyard.clock import now_ms
 from taskyard.tasklist import instances
+from taskyard.typed import NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

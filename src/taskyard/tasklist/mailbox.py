@@ -14,32 +14,25 @@ Life of a message
 
 from __future__ import annotations
 
-import time
-
 from taskyard import paths
-from taskyard.clock import elapsed, iso, now_ms
+from taskyard.clock import now_ms
 from taskyard.disk import files
 from taskyard.errors import BadValue, Damaged, NotFound, StorageError
 from taskyard.names import check_name, folder_name
-from taskyard.tasklist import instances, maildir, message_ids, recipients
+from taskyard.tasklist import maildir, message_ids, recipients
 from taskyard.tasklist.claude_mail import ClaudeMail
+from taskyard.tasklist.hands import Hands
 from taskyard.tasklist.maildir import AGAIN, Box, mail_folder
-from taskyard.tasklist.message import MESSAGE, TASK_ASSIGNMENT, Message, Receipt, checked, decoded, encoded
+from taskyard.tasklist.message import MESSAGE, Message, Receipt, checked, decoded, encoded
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from taskyard.tasklist.instances import Instance
 
 #: One bite for a reader that does not say how much it wants.
 MANY = 100
-
-#: Without a watcher, between two looks for new mail.
-LOOK_EVERY = 0.05
-
-#: With a watcher of the box: how long until Claude Code's inbox and the dead are looked after too.
-LOOK_BEYOND_EVERY = 1.0
 
 
 class Post:
@@ -67,9 +60,9 @@ class Post:
         self.team = team
         self.folder = mail_folder(home, team)
         self.damaged: list[Damaged] = []  #: what could not be read so far; it is kept, never removed
-        self._instance = instance
-        self._unnamed: Instance | None = None
-        self._claude = ClaudeMail(claude_folder if claude_folder is not None else paths.claude_folder(), team)
+        self._hands = Hands(home, instance)
+        self.claude_folder = claude_folder if claude_folder is not None else paths.claude_folder()
+        self._claude = ClaudeMail(self.claude_folder, team)
         self._sync = sync
         self._boxes: dict[str, Box] = {}
         self._queues: dict[str, list[str]] = {}
@@ -93,32 +86,28 @@ class Post:
             Damaged: the recipient's Claude Code inbox cannot be read; nothing was sent.
         """
         message = checked(Message("", sender, recipient, self.team, type, text, summary, data or {}, now_ms()))
-        if type == TASK_ASSIGNMENT and sender == recipient:
-            return Receipt("", "skipped")
         body = encoded(message)
         if self._claude.carries(recipient):
             return self._send_to_claude(message, body)
-        message_id, box = self._new_id(sender), self._box(recipient)
-        while not box.put(message_id, body, sync=self._sync):
-            recipients.check(recipient, self.known(), team=self.team)
-            self.open_box(recipient)
-        return Receipt(message_id, "stored")
+        box = self._box(recipient)
+        while True:
+            if not box.is_open:
+                recipients.check(recipient, self.known(), team=self.team)
+                self.open_box(recipient)
+            message_id = self._new_id(sender)
+            if box.put(message_id, body, sync=self._sync):  # else it was closed this moment: look again
+                return Receipt(message_id, "stored")
 
-    def deliver_assignment(
-        self, task_id: str, *, subject: str, description: str, owner: str, assigned_by: str
+    def inform(
+        self, sender: str, recipient: str, text: str = "", *, type: str = MESSAGE, data: Mapping[str, object]
     ) -> Receipt:
-        """Tell the new owner of a task, unless it was its own act; an owner nobody knew gets a box."""
-        check_name("an agent", owner)
-        if owner != assigned_by and not self._claude.carries(owner):
-            self.open_box(owner)
-        data = {
-            "taskId": task_id,
-            "subject": subject,
-            "description": description,
-            "assignedBy": assigned_by,
-            "timestamp": iso(now_ms()),
-        }
-        return self.send(assigned_by, owner, type=TASK_ASSIGNMENT, data=data)
+        """Send what somebody must hear about a task of theirs, unless by their own act; a new owner gets a box."""
+        check_name("an agent", recipient)
+        if sender == recipient:
+            return Receipt("", "skipped")
+        if not self._claude.carries(recipient):
+            self.open_box(recipient)
+        return self.send(sender, recipient, text, type=type, data=data)
 
     def open_box(self, agent: str) -> None:
         """Make `agent` someone who gets mail here."""
@@ -140,7 +129,7 @@ class Post:
         box, taken = self._box(agent), list[Message]()
         holder = ""
         while not taken and (queue := self._queue(agent, box)):
-            holder = holder or (self._holder() if hold is None else maildir.hold_for(hold))
+            holder = holder or (self._hands.holder() if hold is None else maildir.hold_for(hold))
             for name in _popped(queue, limit):
                 if box.take(name, holder) and (message := self._opened(box, name, holder)):
                     taken.append(message)
@@ -149,7 +138,7 @@ class Post:
     def ack(self, agent: str, ids: Iterable[str]) -> tuple[str, ...]:
         """File messages as read, whoever took them; answers those that are filed by this call."""
         box = self._box(agent)
-        mine = self._own_holder()
+        mine = self._hands.found()
         done: list[str] = []
         for message_id in ids:
             if not message_ids.is_id(message_id):
@@ -172,13 +161,9 @@ class Post:
     def peek(self, agent: str, *, limit: int = MANY) -> list[Message]:
         """The oldest waiting messages, left where they are."""
         self._look_after(agent)
-        box, found = self._box(agent), list[Message]()
-        for name in box.waiting():
-            if len(found) == limit:
-                break
-            if message := self._opened(box, name, None):
-                found.append(message)
-        return found
+        box = self._box(agent)
+        opened = (self._opened(box, name, None) for name in box.waiting()[:limit])
+        return [message for message in opened if message is not None]
 
     def unread_count(self, agent: str) -> int:
         """How many messages wait for `agent`."""
@@ -200,22 +185,15 @@ class Post:
                     return state
         raise NotFound(f"No message {message_id[:60]!r} in team {self.team!r}.")
 
-    def wait(self, agent: str, timeout: float, *, wait_on: Callable[[str, float], bool] | None = None) -> bool:
-        """Whether mail waits for `agent`, now or within `timeout` seconds.
+    def wait(self, agent: str, timeout: float) -> bool:
+        """Whether mail waits for `agent`, now or within `timeout` seconds; new mail wakes at once."""
+        from taskyard.tasklist.mail_waiting import wait  # only those who wait pay for it
 
-        `wait_on(folder, seconds)` returns when a folder changes or the time is over.
-        """
-        deadline = elapsed() + timeout
-        while not self.unread_count(agent):
-            left = deadline - elapsed()
-            if left <= 0:
-                return False
-            if wait_on is None:
-                time.sleep(min(left, LOOK_EVERY))
-            else:
-                self.open_box(agent)
-                wait_on(self.watched_folders(agent)[0], min(left, LOOK_BEYOND_EVERY))
-        return True
+        return wait(self, agent, timeout)
+
+    def holders(self, agent: str) -> list[str]:
+        """Who has mail of `agent` in hand, taken and not acknowledged yet."""
+        return self._box(agent).holders()
 
     def watched_folders(self, agent: str) -> tuple[str, str]:
         """Where new mail shows: the box, and the folder of Claude Code's inboxes."""
@@ -231,9 +209,7 @@ class Post:
 
     def close(self) -> None:
         """Give back what was taken and not acknowledged, unless it is the instance's."""
-        if self._unnamed is not None:
-            self._unnamed.leave()
-            self._unnamed = None
+        self._hands.open()
 
     def __enter__(self) -> Post:
         return self
@@ -267,25 +243,11 @@ class Post:
             body = box.read(name, holder)
             if body is None:
                 return None
-            again = name.endswith(AGAIN)
-            return decoded(name, body, message_id=maildir.id_of(name), redelivered=again)
+            return decoded(name, body, message_id=maildir.id_of(name), redelivered=name.endswith(AGAIN))
         except (Damaged, StorageError) as error:
             if holder is not None:
                 self.damaged.append(Damaged(box.set_aside(name, holder), error.why))
             return None
-
-    def _holder(self) -> str:
-        """The instance that takes mail now; after a fork the child is one of its own."""
-        if mine := self._own_holder():
-            return mine
-        self._unnamed = instances.enter_unnamed(self.home)
-        return self._unnamed.id
-
-    def _own_holder(self) -> str | None:
-        for instance in (self._instance, self._unnamed):
-            if instance is not None and instance.is_ours:
-                return instance.id
-        return None
 
     def _new_id(self, sender: str) -> str:
         marks = f"{self.folder}/.sent"

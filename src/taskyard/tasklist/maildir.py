@@ -35,6 +35,10 @@ _SHARD = 6
 #: A file in `tmp` is written within milliseconds; after this long its writer is dead.
 _ABANDONED = 36 * 3600
 
+#: A message's file has one of these lengths, and an 8 where its id says its version: enough to tell
+#: it from a stray file, as every name found in a folder is safe in a path.
+_LENGTHS = (message_ids.LENGTH, message_ids.LENGTH + len(AGAIN))
+
 _UNTIL = "until-"
 
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -82,7 +86,7 @@ class Box:
         for path in (
             os.path.dirname(self.path),
             self.path,
-            *(f"{self.path}/{part}" for part in ("new", "taken", "cur")),
+            *(f"{self.path}/{part}" for part in ("new", "taken", "cur", "tmp")),
         ):
             try:
                 files.check_folder(path, os.lstat(path))
@@ -129,7 +133,7 @@ class Box:
         return sorted(name for name in self._names() if id_of(name) <= newest.get(message_ids.sender_of(name), ""))
 
     def _names(self) -> list[str]:
-        return [name for name in _listed(f"{self.path}/new") if message_ids.is_id(id_of(name))]
+        return [name for name in _listed(f"{self.path}/new") if len(name) in _LENGTHS and name[14] == "8"]
 
     def count(self) -> int:
         """How many messages wait."""

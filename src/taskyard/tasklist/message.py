@@ -8,11 +8,11 @@ Free text is of type "message". The other types are the protocol of a team: thei
 from __future__ import annotations
 
 import json
-from typing import NamedTuple
 
 from taskyard.disk.files import LARGEST_RECORD
 from taskyard.errors import BadText, BadValue, Damaged
 from taskyard.names import check_name, check_text
+from taskyard.typed import NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

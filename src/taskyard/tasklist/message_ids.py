@@ -25,7 +25,7 @@ _TOO_LARGE = 1 << 60
 #: The mark is held for microseconds; whoever holds it longer is stopped.
 _TIMEOUT = 10.0
 
-_LENGTH = 36
+LENGTH = 36
 _HEX = frozenset("0123456789abcdef")
 
 #: Threads queue here, where waiting is cheap, before processes queue on the file.
@@ -65,7 +65,7 @@ def sender_of(message_id: str) -> str:
 
 def is_id(text: str) -> bool:
     """Whether `text` is an id of ours: nothing else ever becomes part of a path."""
-    return len(text) == _LENGTH and text[14] == "8" and _HEX.issuperset(text.replace("-", "")) and text.count("-") == 4
+    return len(text) == LENGTH and text[14] == "8" and _HEX.issuperset(text.replace("-", "")) and text.count("-") == 4
 
 
 def _last(fd: int) -> int:

@@ -8,7 +8,8 @@ the command line would have to pay for.
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import NamedTuple, cast
+
+from taskyard.typed import NamedTuple, cast
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -32,6 +33,7 @@ class Lease(NamedTuple):
     kind: str  #: "process" (ends at the kernel's word), "time" (renewed by calls), "manual" (no end)
     since: int  #: epoch ms of the claim
     expires: int | None = None  #: epoch ms, for kind "time"
+    span: int = 0  #: ms that a sign of life adds, for kind "time"
     host: str = ""  #: the machine and boot the holder lives on, for kind "process"
     lock: str = ""  #: the file whose kernel lock says that the holder lives
 

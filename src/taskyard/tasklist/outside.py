@@ -66,8 +66,9 @@ class Nobody:
         from taskyard.tasklist.model import Lease
         from taskyard.tasklist.tokens import new_token
 
-        expires = None if seconds is None else now_ms() + int(seconds * 1000)
-        return Lease(agent, agent, new_token(), "manual" if seconds is None else "time", now_ms(), expires)
+        span = 0 if seconds is None else int(seconds * 1000)
+        expires = now_ms() + span if span else None
+        return Lease(agent, agent, new_token(), "time" if span else "manual", now_ms(), expires, span)
 
     def is_guarded(self, event: str) -> bool:
         """Nothing is."""

@@ -13,12 +13,12 @@ import os
 import stat
 import time
 import zlib
-from typing import NamedTuple
 
 from taskyard.disk.files import LARGEST_RECORD, storage_error
 from taskyard.names import is_id
 from taskyard.tasklist.model import DamagedFile, Task
 from taskyard.tasklist.task_file import DeletedMark, Unreadable, document, task_from
+from taskyard.typed import NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ class TaskReader:
     def __init__(self, folder: ListFolder) -> None:
         self._folder = folder
         self._cache: dict[str, tuple[tuple[int, int, int, int], Task | DamagedFile | None]] = {}
-        self._fresh: dict[str, os.stat_result] = {}
+        self._fresh: dict[str, tuple[int, int]] = {}
         self._present: set[str] | None = None
 
     def read(self, task_id: str) -> Seen | None:
@@ -76,6 +76,8 @@ class TaskReader:
 
     def get(self, task_id: str) -> Task | DamagedFile | None:
         """The task, its damage, or None; from memory if its file did not change."""
+        if task_id not in self._cache:
+            return self._read(task_id)
         try:
             found = os.lstat(self._folder.task(task_id))
         except FileNotFoundError:
@@ -98,7 +100,12 @@ class TaskReader:
                     name = entry.name
                     if name.endswith(".json") and is_id(task_id := name[:-5]):
                         try:
-                            item = self._known(task_id, entry.stat(follow_symlinks=False))
+                            known = task_id in self._cache
+                            item = (
+                                self._known(task_id, entry.stat(follow_symlinks=False))
+                                if known
+                                else (self._read(task_id))
+                            )
                         except FileNotFoundError:
                             continue  # gone since the folder was read
                         if item is not None:
@@ -109,8 +116,8 @@ class TaskReader:
             raise storage_error(self._folder.path, error) from error
         return tasks
 
-    def news(self, present: Iterable[str]) -> tuple[dict[str, os.stat_result], set[str] | None]:
-        """Files read anew since last asked, and ids that are gone since then; None = first asked now."""
+    def news(self, present: Iterable[str]) -> tuple[dict[str, tuple[int, int]], set[str] | None]:
+        """Files read anew since last asked, each with size and checksum, and ids gone since; None = first time."""
         fresh, self._fresh = self._fresh, {}
         before, self._present = self._present, set(present)
         return fresh, None if before is None else before - self._present
@@ -118,15 +125,16 @@ class TaskReader:
     def _known(self, task_id: str, found: os.stat_result) -> Task | DamagedFile | None:
         look = (found.st_mtime_ns, found.st_ctime_ns, found.st_size, found.st_ino)
         known = self._cache.get(task_id)
-        if known is not None and known[0] == look:
-            return known[1]
+        return known[1] if known is not None and known[0] == look else self._read(task_id)
+
+    def _read(self, task_id: str) -> Task | DamagedFile | None:
         seen = self.read(task_id)
         if seen is None:
             self._cache.pop(task_id, None)
             return None
         item = DamagedFile(f"{task_id}.json", seen.damage) if seen.damage is not None else seen.task
         now = seen.stat
-        self._fresh[task_id] = now
+        self._fresh[task_id] = (len(seen.data), seen.crc)
         if time.time_ns() - max(now.st_mtime_ns, now.st_ctime_ns) > _YOUNG_NS:
             self._cache[task_id] = ((now.st_mtime_ns, now.st_ctime_ns, now.st_size, now.st_ino), item)
         else:

@@ -9,8 +9,6 @@ it, or raises a `Conflict`. The caller holds the locks, gathers the facts, and s
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from taskyard.errors import (
     AgentBusy,
     AlreadyClaimed,
@@ -20,6 +18,7 @@ from taskyard.errors import (
     LeaseLost,
 )
 from taskyard.tasklist.model import Decision, Facts, Lease, Task, TaskStatus
+from taskyard.typed import NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -36,6 +35,7 @@ class Caller(NamedTuple):
     agent: str | None = None  #: the name everyone sees
     token: str | None = None  #: of the claim the caller believes to hold
     lease: Lease | None = None  #: what the caller would hold the task under
+    now: int = 0  #: epoch ms of the call, a sign of life for a lease that runs out
     force: bool = False  #: a person's word against open blockers
 
 
@@ -70,7 +70,7 @@ def claim(facts: Facts, caller: Caller) -> Decision:
         raise AlreadyClaimed(task.id, task.owner)
     _check_blockers(facts, caller)
     if task.owner == agent and facts.lease is not None:
-        return Decision(task, facts.lease)
+        return Decision(task, renewed(facts.lease, caller))
     return Decision(task._replace(owner=agent), caller.lease)
 
 
@@ -100,7 +100,8 @@ def apply(facts: Facts, patch: Patch, caller: Caller) -> Decision:
     if patch.extras is not None:
         changed = task._replace(metadata=changes.get("metadata", task.metadata))  # type: ignore[arg-type]
         changes["metadata"] = {**changed.metadata, "taskyard": {**changed.extra, **patch.extras}}
-    decision = Decision(task._replace(**changes) if changes else task, facts.lease)  # type: ignore[arg-type]
+    lease = renewed(facts.lease, caller) if caller.token is not None else facts.lease
+    decision = Decision(task._replace(**changes) if changes else task, lease)  # type: ignore[arg-type]
     if patch.owner is not None:
         decision = _assigned(decision, patch.owner or None)
     if patch.status is not None:
@@ -112,6 +113,8 @@ def apply(facts: Facts, patch: Patch, caller: Caller) -> Decision:
 def _moved(facts: Facts, to: TaskStatus, caller: Caller, *, owner_named: bool) -> Decision:
     task = facts.task
     if to is task.status:
+        if to is _DOING and task.owner is not None and caller.agent is not None and not _is_mine(facts, caller):
+            raise AlreadyClaimed(task.id, task.owner)
         return Decision(task, facts.lease)
     if (task.status, to) not in _MOVES:
         raise BadTransition(task.id, task.status.value, to.value)
@@ -146,13 +149,19 @@ def release(facts: Facts, caller: Caller) -> Decision:
     return Decision(task._replace(owner=None, status=_PENDING), None)
 
 
-def renew(facts: Facts, caller: Caller, *, expires: int) -> Decision:
+def renew(facts: Facts, caller: Caller) -> Decision:
     """Hold on to a claim for longer."""
     check_token(facts, caller)
-    task, lease = facts.task, facts.lease
-    if lease is None or not _is_mine(facts, caller):
-        raise LeaseLost(task.id, task.owner)
-    return Decision(task, lease._replace(expires=expires) if lease.kind == "time" else lease)
+    if facts.lease is None or not _is_mine(facts, caller):
+        raise LeaseLost(facts.task.id, facts.task.owner)
+    return Decision(facts.task, renewed(facts.lease, caller))
+
+
+def renewed(lease: Lease | None, caller: Caller) -> Lease | None:
+    """The lease after a sign of life from its holder."""
+    if lease is None or lease.kind != "time" or not lease.span:
+        return lease
+    return lease._replace(expires=max(lease.expires or 0, caller.now + lease.span))
 
 
 def lose(task: Task, *, losses: int, most: int) -> Task:

@@ -8,16 +8,12 @@ operation, also without a lock; if the task changed meanwhile, everything is dec
 
 from __future__ import annotations
 
-from taskyard.clock import now_ms
-from taskyard.errors import BadValue, Conflict, NotFound
+from taskyard.errors import BadValue, Conflict, Damaged, NotFound
 from taskyard.names import check_id, check_name, check_subject, check_text
-from taskyard.tasklist import completion, rules
-from taskyard.tasklist.extras import check_extras, requires_of
+from taskyard.tasklist import rules
 from taskyard.tasklist.keeping import Keeping
 from taskyard.tasklist.list_core import checked_ids, checked_metadata
 from taskyard.tasklist.model import Draft, Task, TaskStatus
-from taskyard.tasklist.overlap import refuse_overlap, warnings
-from taskyard.tasklist.picking import in_order
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -100,7 +96,9 @@ class TaskList(Keeping):
             AlreadyClaimed, AlreadyResolved, Blocked, AgentBusy, PathsOverlap, TaskNotFound
         """
         task_id = check_id(task_id)
-        caller = self._caller(task_id, self._somebody(agent), force=force, seconds=lease, token=token)
+        from taskyard.tasklist.overlap import refuse_overlap, warnings
+
+        caller = self._caller(task_id, self._somebody(agent), force=force, seconds=lease, token=token, claims=True)
         if self.settings.paths_policy == "refuse":
             refuse_overlap(self.store, task_id, caller.agent)
         rule = rules.claim_if_idle if check_busy else rules.claim
@@ -123,8 +121,11 @@ class TaskList(Keeping):
 
         Tasks that require a capability are offered only to those who name it.
         """
+        from taskyard.tasklist.extras import requires_of
+        from taskyard.tasklist.picking import in_order
+
         able = frozenset(capabilities)
-        caller = self._caller(None, self._somebody(agent), seconds=lease)
+        caller = self._caller(None, self._somebody(agent), seconds=lease, claims=True)
         policy = self.settings.paths_policy
 
         def suits(task: Task) -> bool:
@@ -181,23 +182,22 @@ class TaskList(Keeping):
             try:
                 released.append(self.store.update(task_id, lambda facts: rules.release(facts, caller), act))
                 self._tokens.pop(task_id, None)
-            except (Conflict, NotFound):
-                continue  # done, gone or somebody else's since we looked
+            except (Conflict, NotFound, Damaged):
+                continue  # finished, handed on or removed meanwhile: not the agent's any more
         if released:
             self.outside.changed()
         return tuple(released)
 
     def renew(self, task_id: str, *, agent: str | None = None, token: str | None = None) -> Task:
-        """Hold on to a claim for longer.
+        """Hold on to a claim for longer: from now, for as long as it was made for.
 
         Raises:
             LeaseLost: it is no longer yours.
         """
         task_id = check_id(task_id)
-        caller = self._caller(task_id, self._somebody(agent), token=token)
-        expires = now_ms() + int(self.settings.lease_seconds * 1000)
+        caller = self._caller(task_id, self._somebody(agent), token=token, claims=True)
         act = self._act(caller.agent, "renew")
-        return self.store.update(task_id, lambda facts: rules.renew(facts, caller, expires=expires), act)
+        return self.store.update(task_id, lambda facts: rules.renew(facts, caller), act)
 
     # -- changing ----------------------------------------------------------------------------
 
@@ -221,6 +221,8 @@ class TaskList(Keeping):
         None leaves a field as it is; "" takes owner or active form away; a None inside `metadata`
         deletes that key. Extras are laid over those the task has.
         """
+        from taskyard.tasklist import completion
+
         task_id = check_id(task_id)
         patch = rules.Patch(
             check_subject(subject) if subject is not None else None,
@@ -229,13 +231,14 @@ class TaskList(Keeping):
             (check_name("an owner", owner) if owner else owner),
             _status(status),
             checked_metadata(metadata) or None,
-            check_extras(**extras) or None,
+            _checked_extras(extras),
         )
-        caller = self._caller(task_id, agent or self.agent, token=token, force=force)
+        starts = patch.status is TaskStatus.IN_PROGRESS
+        caller = self._caller(task_id, agent or self.agent, token=token, force=force, claims=starts)
         act = self._act(caller.agent, _cause(patch), force=force)
         before, task = completion.carry_out(self, task_id, patch, caller, act)
         if task.lease is not None and caller.lease is not None and task.lease.token == caller.lease.token:
-            self._tokens[task_id] = task.lease.token
+            self._remember(task)
         elif task.lease is None:
             self._tokens.pop(task_id, None)  # our own write ended the claim: done, given away or given back
         self._tell_owner(task, before.owner, caller.agent)
@@ -261,3 +264,11 @@ def _cause(patch: rules.Patch) -> str:
     if patch.status is not None:
         return _CAUSES[patch.status]
     return "assign" if patch.owner is not None else "update"
+
+
+def _checked_extras(extras: Extras) -> dict[str, object] | None:
+    if not extras:
+        return None
+    from taskyard.tasklist.extras import check_extras
+
+    return check_extras(**extras) or None

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import json
 from json.encoder import encode_basestring
-from typing import cast
 
 from taskyard.errors import BadValue
 from taskyard.names import is_id
 from taskyard.shapes import as_list, as_object
 from taskyard.tasklist.model import Task, TaskStatus
+from taskyard.typed import cast
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

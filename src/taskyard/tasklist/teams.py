@@ -6,8 +6,8 @@ Role
     idle, stalled or dead. Teams of a Claude Code beside us are listed with ours.
 
 Not here
-    How to tell the living from the dead (`liveness.py`); what becomes of a dead member's tasks:
-    whoever asked decides.
+    How to tell the living from the dead (`liveness.py`); how tasks go back to the pool: whoever
+    opened the teams says (`give_back`).
 """
 
 from __future__ import annotations
@@ -28,6 +28,8 @@ from taskyard.tasklist.team_record import KINDS, Member, Team
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
     from taskyard.tasklist.claude_teams import ClaudeMember, ClaudeTeam
     from taskyard.tasklist.instances import Instance
 
@@ -35,11 +37,21 @@ if TYPE_CHECKING:
 class Teams:
     """All teams of this user."""
 
-    def __init__(self, home: str, *, settings: Settings | None = None, claude_folder: str | None = None) -> None:
+    def __init__(
+        self,
+        home: str,
+        *,
+        settings: Settings | None = None,
+        claude_folder: str | None = None,
+        give_back: Callable[[str, str], tuple[str, ...]] | None = None,
+    ) -> None:
+        """`give_back(team, member)` puts the unfinished tasks of one who left back into the pool, and names them."""
         self.home = home
+        self._give_back = give_back
         self.settings = settings or Settings()
         self.claude = claude_folder if claude_folder is not None else paths.claude_folder()
         self.damaged: list[Damaged] = []  #: what the last listing could not read
+        self.released: tuple[str, ...] = ()  #: the tasks that whoever left last gave back
 
     def create(self, name: str | None = None, *, lead: str | None = None, instance: Instance | None = None) -> Team:
         """Found a team; without a name it gets one made up. A lead is its first member.
@@ -96,7 +108,8 @@ class Teams:
         return member
 
     def leave(self, team: str, name: str) -> Member:
-        """Take `name` out of a team of ours; it gets no more mail there, and what it has stays readable.
+        """Take `name` out of a team of ours: its unfinished tasks go back to the pool, it gets no more mail there,
+        and what it has stays readable.
 
         Raises:
             TeamNotFound, NotFound: there is no such team of ours, or no such member.
@@ -110,6 +123,7 @@ class Teams:
 
         team_record.change(self.home, team, left)
         self._box(team, name).close()
+        self._release(team, gone[-1:])
         return gone[-1]
 
     def progress(self, team: str, name: str, *, state: str = "working") -> Member:
@@ -126,11 +140,12 @@ class Teams:
         return _present(_there(team_record.change(self.home, team, noted)), name)
 
     def remove(self, team: str, *, force: bool = False) -> Team:
-        """Dissolve a team of ours and answer what it was; its mail is kept apart.
+        """Dissolve a team of ours and answer what it was; its mail is kept apart, unfinished tasks go back to the pool.
 
         Raises:
             TeamNotFound: there is no such team of ours.
             TeamHasLivingMembers: someone other than its lead may still live; `force` overrides.
+            Damaged: its record cannot be read; `force` puts it aside.
         """
         removed: list[Team] = []
 
@@ -142,8 +157,15 @@ class Teams:
                 raise TeamHasLivingMembers(found.name, living)
             removed.append(found)
 
-        team_record.change(self.home, team, dissolved)
+        try:
+            team_record.change(self.home, team, dissolved)
+        except Damaged:
+            if not force:
+                raise
+            team_record.set_aside(self.home, team)
+            removed.append(Team(team))
         self._put_mail_away(team)
+        self._release(team, removed[-1].members)
         return removed[-1]
 
     def get(self, team: str) -> Team:
@@ -169,6 +191,10 @@ class Teams:
     def members(self, team: str) -> tuple[Seen, ...]:
         """Who is in a team, each with what the kernel says about it now."""
         return tuple(Seen(member, self._liveness(member)) for member in self.get(team).members)
+
+    def _release(self, team: str, members: Iterable[Member]) -> None:
+        if self._give_back is not None:
+            self.released = tuple(task for member in members for task in self._give_back(team, member.name))
 
     def _liveness(self, member: Member) -> str:
         return liveness(self.home, member, stalled_after=self.settings.stalled_after)

@@ -6,8 +6,9 @@ Flow of one change, under the locks of every task in it
     2. intent      each task's ledger row says: a writer began when the log ended here
     3. log         one entry with every task as it will be: the decision
     4. leases      a new holder's record; before the task, so that no owner is ever without one
-    5. files       each draft takes its place; dependencies' truth (`blockedBy`) first
-    6. ledger      the rows say how the files look now, and the intent is over
+    5. each task   its draft takes its place, dependencies' truth (`blockedBy`) first; then a former
+                   holder's record goes; then the ledger row says how the file looks now, and that
+                   the intent is over
 
 Whoever finds an intent left behind reads the log from there (`settle.py`): with the first file
 in place the rest is completed, otherwise the change is closed as aborted.
@@ -17,7 +18,7 @@ from __future__ import annotations
 
 import json
 import os
-from typing import NamedTuple
+from json.encoder import encode_basestring
 
 from taskyard.clock import now_ms
 from taskyard.disk import files
@@ -25,9 +26,11 @@ from taskyard.disk.exchange import place, swap
 from taskyard.disk.journal import Journal
 from taskyard.errors import StorageError
 from taskyard.tasklist.ledger import Ledger, Row, row_for
+from taskyard.tasklist.mark import Mark
 from taskyard.tasklist.model import Act, Lease, Task
 from taskyard.tasklist.reader import Seen, TaskReader
 from taskyard.tasklist.task_file import encoded
+from taskyard.typed import NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -52,25 +55,19 @@ class Write(NamedTuple):
     before: Seen | None
     after: Task | None
     lease: tuple[Lease | None, int] | None = None  #: its lease record and losses from now on; None = as it is
-
-
-class Draft(NamedTuple):
-    """New content, written but not yet in its place."""
-
-    data: bytes
-    stat: os.stat_result
+    is_new: bool = False  #: its id was given out just now: nothing is known of it
 
 
 class Writer:
     """Carries out changes in one list's folder."""
 
-    def __init__(self, folder: ListFolder, reader: TaskReader, leases: LeaseFiles, *, timeout: float, sync: bool):
+    def __init__(self, folder: ListFolder, reader: TaskReader, leases: LeaseFiles, *, sync: bool):
         self.folder = folder
         self.ledger = Ledger(folder.ledger)
+        self.mark = Mark(folder.mark)
         self.journal = Journal(folder.log, sync=sync)
         self._reader = reader
         self._leases = leases
-        self._timeout = timeout
         self._sync = sync
 
     def commit(self, hold: Hold, act: Act, writes: Sequence[Write]) -> None:
@@ -81,14 +78,14 @@ class Writer:
             LockLost: we no longer hold what we relied on; nothing was written.
             StorageError: the disk refused before anything was changed.
         """
-        rows = {write.id: self.ledger.row(write.id) for write in writes}
+        rows = {write.id: Row() if write.is_new else self.ledger.row(write.id) for write in writes}
         try:
-            drafts = {write.id: self._draft(write) for write in writes if write.after is not None}
+            drafts = self._drafts(writes)
             hold.check()
             start = self.journal.known_end()
             for write in writes:
-                self.ledger.put(write.id, rows[write.id]._replace(intent=start))
-            entry = self._append(hold, act, {write.id: _data(drafts.get(write.id)) for write in writes}, rows)
+                self.ledger.intend(write.id, rows[write.id], start)
+            entry = self._append(act, {write.id: drafts.get(write.id) for write in writes}, rows)
         except BaseException:
             self._withdraw(rows)
             raise
@@ -97,8 +94,6 @@ class Writer:
                 self._leases.write(write.id, *write.lease)
         for write in writes:
             self.apply(write, entry, drafts.get(write.id))
-            if write.lease is not None and write.lease[0] is None:
-                self._leases.write(write.id, *write.lease)
 
     def _withdraw(self, rows: Mapping[str, Row]) -> None:
         """Leave nothing of a change that was not decided."""
@@ -110,32 +105,37 @@ class Writer:
             except StorageError:
                 pass  # a full disk; the next writer finds an intent without a decision
 
-    def log(self, hold: Hold, act: Act, tasks: Mapping[str, bytes | None], **more: object) -> int:
-        """Add an entry to the list's log; its id."""
-        rows = {task_id: self.ledger.row(task_id) for task_id in tasks}
-        return self._append(hold, act, tasks, rows, **more)
+    def log(self, act: Act, tasks: Mapping[str, bytes | None], *, about: Sequence[str] = (), **more: object) -> int:
+        """Add an entry to the list's log; its id. `about` names tasks it concerns without saying how they are."""
+        rows = {task_id: self.ledger.row(task_id) for task_id in (*tasks, *about)}
+        return self._append(act, tasks, rows, **more)
 
-    def _append(
-        self, hold: Hold, act: Act, tasks: Mapping[str, bytes | None], rows: Mapping[str, Row], **more: object
-    ) -> int:
-        facts: dict[str, object] = {"at": now_ms(), "by": act.by, "cause": act.cause, "via": act.via}
+    def _append(self, act: Act, tasks: Mapping[str, bytes | None], rows: Mapping[str, Row], **more: object) -> int:
+        prev = ", ".join(f'"{task_id}": {"null" if row.entry is None else row.entry}' for task_id, row in rows.items())
+        by = "null" if act.by is None else encode_basestring(act.by)
+        rest = "".join(f', "{name}": {_to_json(value)}' for name, value in more.items())
         if act.note:
-            facts["note"] = act.note
-        facts["prev"] = {task_id: row.entry for task_id, row in rows.items()}
+            rest += f', "note": {encode_basestring(act.note)}'
+        facts = (
+            f'{{"at": {now_ms()}, "by": {by}, "cause": "{act.cause}", "via": {encode_basestring(act.via)}{rest}'
+            f', "prev": {{{prev}}}, "tasks": {{'
+        )
         # Every newline in a task's bytes is layout: those inside strings are escaped.
         states = b", ".join(
             b'"%s": %s' % (task_id.encode(), b"null" if data is None else data.replace(b"\n", b" "))
             for task_id, data in tasks.items()
         )
-        text = _to_json({**facts, **more} if more else facts).encode()
-        return self.journal.append(b'%s, "tasks": {%s}}' % (text[:-1], states), hold.kernel, timeout=self._timeout)
+        return self.journal.append(b"%s%s}}" % (facts.encode("utf-8", "backslashreplace"), states))
 
-    def _draft(self, write: Write) -> Draft:
-        assert write.after is not None
-        data = encoded(write.after, write.before.raw if write.before else None)
-        return self.draft(write.id, data)
+    def _drafts(self, writes: Sequence[Write]) -> dict[str, bytes]:
+        drafts: dict[str, bytes] = {}
+        for write in writes:
+            if write.after is not None:
+                data = drafts[write.id] = encoded(write.after, write.before.raw if write.before else None)
+                self.draft(write.id, data)
+        return drafts
 
-    def draft(self, task_id: str, data: bytes) -> Draft:
+    def draft(self, task_id: str, data: bytes) -> None:
         """Write a task's next content beside the list; nobody sees it there."""
         path = self.folder.draft(task_id)
         try:
@@ -144,20 +144,27 @@ class Writer:
                 files.write_all(fd, data)
                 if self._sync:
                     os.fsync(fd)
-                return Draft(data, os.fstat(fd))
             finally:
                 os.close(fd)
         except OSError as error:
             _discard(path)
             raise files.storage_error(path, error) from error
 
-    def apply(self, write: Write, entry: int, draft: Draft | None) -> None:
-        """Put one task's draft in its place, or take the task away, and close the intent."""
-        path, temporary = self.folder.task(write.id), self.folder.draft(write.id)
+    def apply(self, write: Write, entry: int, draft: bytes | None) -> None:
+        """Put one task's draft in its place, or take the task away; then close the intent.
+
+        A former holder's lease goes in between: after the intent is over nobody would look for it.
+        """
         if draft is None:
             self._remove(write)
-            self.ledger.put(write.id, Row(entry))
-            return
+        else:
+            self._put(write)
+        if write.lease is not None and write.lease[0] is None:
+            self._leases.write(write.id, *write.lease)
+        self.ledger.put(write.id, Row(entry) if draft is None else row_for(entry, draft))
+
+    def _put(self, write: Write) -> None:
+        path, temporary = self.folder.task(write.id), self.folder.draft(write.id)
         try:
             if write.before is None:
                 place(temporary, path)
@@ -169,11 +176,11 @@ class Writer:
             raise files.storage_error(path, error) from error
         if self._sync:
             _sync_folder(self.folder.path)
-        self.ledger.put(write.id, row_for(entry, draft.data, draft.stat))
 
     def close(self) -> None:
         """Let go of open files."""
         self.ledger.close()
+        self.mark.close()
         self.journal.close()
 
     def _look_at_swapped(self, write: Write, temporary: str) -> None:
@@ -205,10 +212,6 @@ def _is_as_read(write: Write, path: str) -> bool:
     if (found.st_ino, found.st_size, found.st_mtime_ns) == (was.st_ino, was.st_size, was.st_mtime_ns):
         return True
     return files.read(path) == write.before.data
-
-
-def _data(draft: Draft | None) -> bytes | None:
-    return None if draft is None else draft.data
 
 
 def _discard(path: str) -> None:

@@ -1,0 +1,1 @@
+"""Read models for every front end: pure, without a toolkit, cheap to import."""

@@ -7,14 +7,13 @@ the line or element it is about.
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from taskyard.errors import BadName, BadText, BadValue
 from taskyard.names import LONGEST_SUBJECT, check_name, check_subject, check_text
 from taskyard.shapes import as_list, as_object
 from taskyard.tasklist.extras import check_extras
 from taskyard.tasklist.model import Draft, TaskStatus
 from taskyard.tasklist.task_file import check_metadata
+from taskyard.typed import NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

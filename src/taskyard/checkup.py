@@ -1,0 +1,52 @@
+"""
+The doctor of a list, with all it needs to know: `taskyard doctor` in Python.
+
+    from taskyard.checkup import doctor
+
+    for finding in doctor(list="release").examine():
+        print(finding.name, finding.file, finding.why)
+"""
+
+from __future__ import annotations
+
+import os
+
+from taskyard import config, paths
+from taskyard.app import files_of, folder_of, project_here
+from taskyard.errors import BadValue, Damaged
+from taskyard.tasklist.doctor import Doctor, Finding
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+def doctor(
+    *,
+    tasks_dir: str | os.PathLike[str] | None = None,
+    list: str | None = None,
+    agent: str | None = None,
+    foreign_writers: bool | None = None,
+) -> Doctor:
+    """The doctor of a list in files; the arguments are those of `taskyard.open`. It works where `open` refuses."""
+    settings, wrong = _settings()
+
+    def beyond() -> Iterator[Finding]:
+        from taskyard.hooks import load
+
+        if wrong is not None:
+            yield wrong
+        for problem in load(project_here()).problems:
+            yield Finding("hooks", problem.file, problem.text, "mend it; the other hooks are in force")
+
+    files = files_of(folder_of(tasks_dir), paths.list_name(list), settings, foreign_writers)
+    return Doctor(files, paths.home(), by=agent, beyond=beyond)
+
+
+def _settings() -> tuple[config.Settings, Finding | None]:
+    """The settings in force; the defaults, and what is wrong, where they cannot be read."""
+    try:
+        return config.load(), None
+    except (BadValue, Damaged) as error:
+        file = os.path.join(config.config_folder(os.environ), "config.toml")
+        return config.Settings(), Finding("settings", file, str(error), "mend it; until then nothing else works")

@@ -1,0 +1,150 @@
+"""`taskyard lists`: every list there is, and how to make one current."""
+
+from __future__ import annotations
+
+import os
+
+from taskyard import paths
+from taskyard.cli.command import Command, Row
+from taskyard.cli.output import answer, say
+from taskyard.cli.which import why
+from taskyard.errors import BadName, ListNotFound, UsageError
+from taskyard.names import folder_name, nearest
+from taskyard.view.text import duration, padded, safe, width
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import TypedDict
+
+    from taskyard.cli.command import Args
+    from taskyard.cli.parser import Parser
+
+    class ListFacts(TypedDict):
+        """One list, as `--json` shows it."""
+
+        name: str
+        open: int
+        done: int
+        damaged: int
+        changed_at: int | None
+        current: bool
+        why: str | None
+
+
+ROWS = {
+    "": Row("taskyard.cli.lists:LISTS", "All lists, and which one is current"),
+    "use": Row("taskyard.cli.lists:USE", "Make a list the current one of this shell"),
+}
+
+
+def tasks_dir(args: Args) -> str:
+    """The folder of lists."""
+    return os.path.abspath(args.tasks_dir) if args.tasks_dir is not None else paths.tasks_dir()
+
+
+def names(folder: str) -> list[str]:
+    """The lists in a folder, by name. Links are passed over: a list is a folder of its own."""
+    try:
+        with os.scandir(folder) as entries:
+            found = [entry.name for entry in entries if entry.is_dir(follow_symlinks=False)]
+    except (FileNotFoundError, NotADirectoryError, PermissionError):
+        return []
+    return sorted(name for name in found if _is_list(name))
+
+
+def _is_list(name: str) -> bool:
+    try:
+        return folder_name("a list", name) == name
+    except BadName:
+        return False
+
+
+def _run(args: Args) -> int:
+    folder = tasks_dir(args)
+    current = paths.list_name(args.list)
+    found = [_facts(folder, name, current, args.list) for name in names(folder)]
+    if not any(facts["current"] for facts in found):
+        say(args, f"The current list is {current!r}, by {why(args.list)}. It has no tasks yet.")
+    return answer(args, lambda: found, lambda: _lines(found), ids=(facts["name"] for facts in found))
+
+
+def _facts(folder: str, name: str, current: str, chosen: str | None) -> ListFacts:
+    """Counts by a plain look at the files: nothing is made, locked or logged by it."""
+    from taskyard.tasklist.list_folder import ListFolder
+    from taskyard.tasklist.listing import ListReader
+
+    listing, _ = ListReader(ListFolder(folder, name), alive=lambda _lock, _host: None).listing(lambda _ids: None)
+    shown = [task for task in listing if not task.is_internal]
+    done = sum(task.is_done for task in shown)
+    is_current = name == current
+    return {
+        "name": name,
+        "open": len(shown) - done,
+        "done": done,
+        "damaged": len(listing.damaged),
+        "changed_at": _changed_at(os.path.join(folder, name)),
+        "current": is_current,
+        "why": why(chosen) if is_current else None,
+    }
+
+
+def _changed_at(path: str) -> int | None:
+    """When a task last changed: every write of ours renames into the folder, others' show in the file."""
+    try:
+        with os.scandir(path) as entries:
+            times = [entry.stat(follow_symlinks=False).st_mtime_ns for entry in entries if entry.name.endswith(".json")]
+        return max([*times, os.stat(path).st_mtime_ns]) // 1_000_000
+    except OSError:
+        return None
+
+
+def _lines(found: list[ListFacts]) -> Iterator[str]:
+    from taskyard.clock import now_ms
+
+    widest = max((width(facts["name"]) for facts in found), default=0)
+    for facts in found:
+        age = "" if facts["changed_at"] is None else f"{duration((now_ms() - facts['changed_at']) / 1000)} ago"
+        damaged = f", {facts['damaged']} unreadable" if facts["damaged"] else ""
+        counts = f"{facts['open']} open, {facts['done']} done{damaged}"
+        reason = f"  current, by {facts['why']}" if facts["current"] else ""
+        mark = "*" if facts["current"] else " "
+        yield f"{mark} {padded(safe(facts['name']), widest)}  {padded(counts, 20)}  {age}{reason}".rstrip()
+
+
+def _use_arguments(parser: Parser) -> None:
+    parser.add("name", metavar="NAME", help="The list; need not exist yet.")
+    parser.add("--shell", choices=("bash", "zsh", "fish"), default="bash", help="For which shell; bash if not given.")
+    parser.add("--existing", action="store_true", help="Only a list that exists already.")
+
+
+def _use(args: Args) -> int:
+    if args.list is not None:
+        raise UsageError("Name the list once: `taskyard lists use NAME`.")
+    name = folder_name("a list", args.name)
+    known = names(tasks_dir(args))
+    if args.existing and name not in known:
+        raise ListNotFound(name, nearest=nearest(name, known))
+    # A folder name needs no quoting: letters, digits, _ and - alone.
+    command = (
+        f"set -gx CLAUDE_CODE_TASK_LIST_ID {name}"
+        if args.shell == "fish"
+        else f"export CLAUDE_CODE_TASK_LIST_ID={name}"
+    )
+    if os.environ.get("TASKYARD_LIST"):
+        say(args, "TASKYARD_LIST is set and wins over it: unset that first.")
+    return answer(args, lambda: {"list": name, "command": command}, lambda: [command], ids=[command])
+
+
+LISTS = Command(
+    _run,
+    about="Show every list in the tasks folder: what is open and done, when it last changed, which one is\n"
+    "current, and why. `taskyard lists use NAME` makes one current.",
+    examples=("taskyard lists", 'eval "$(taskyard lists use release)"'),
+)
+USE = Command(
+    _use,
+    _use_arguments,
+    "Print the command that makes a list the current one of this shell, for Taskyard and Claude Code.",
+    examples=('eval "$(taskyard lists use release)"', "taskyard lists use release --shell fish | source"),
+)

@@ -1,0 +1,143 @@
+"""
+The front door: finds the command that was named, runs it, and turns how it ended into a number.
+
+It starts on every tool call of an agent, so it loads the one command that is asked for and
+nothing else. Deliberate errors become a sentence on stderr (with `--json`, an envelope on stdout)
+and the exit code of their class; a bug shows its traceback.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from taskyard.cli.command import Command, Found, Row, load
+from taskyard.errors import TaskyardError, UsageError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+#: Every command, in the order of the overview.
+COMMANDS: Mapping[str, Row] = {
+    "task": Row("taskyard.cli.task", "The shared list: add, claim, complete and look at tasks"),
+    "lists": Row("taskyard.cli.lists", "All lists, and which one is current"),
+    "events": Row("taskyard.cli.events:EVENTS", "What happened on a list, as JSON lines, live if wanted"),
+    "team": Row("taskyard.cli.team", "Teams of agents: who is in, who lives"),
+    "mail": Row("taskyard.cli.mail", "Messages between agents"),
+    "trust": Row("taskyard.cli.trust:TRUST", "Allow commands that came with a project or a task"),
+    "doctor": Row("taskyard.cli.doctor:DOCTOR", "Explain what is wrong with a list, and repair it"),
+    "demo": Row("taskyard.cli.demo:DEMO", "A plan of tasks worked on by agents, live"),
+    "completions": Row("taskyard.cli.completions:COMPLETIONS", "Completion for bash, zsh and fish"),
+    "__complete": Row("taskyard.cli.complete:COMPLETE", "Candidates for a command line", hidden=True),
+}
+
+#: Those options of every command that take a value.
+VALUED = ("--list", "--tasks-dir", "--by")
+
+#: As a shell reports a process that wrote to a closed pipe.
+_PIPE_CLOSED = 141
+_INTERRUPTED = 130
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command line; the exit code."""
+    words = list(sys.argv[1:] if argv is None else argv)
+    try:
+        code = _run(words)
+        if sys.stdout is not None:  # pyright: ignore[reportUnnecessaryComparison]  # None if it was closed
+            sys.stdout.flush()
+        return code
+    except TaskyardError as error:
+        from taskyard.cli.output import report
+
+        return report(error, as_json=_wants_json(words))
+    except KeyboardInterrupt:
+        return _INTERRUPTED
+    except BrokenPipeError:
+        return _pipe_closed()
+    except OSError as error:
+        if error.filename is not None or not _is_full(error):
+            raise
+        sys.stderr.write(f"Error: The output could not be written: {error.strerror}.\n")
+        return 1
+
+
+def find(words: Sequence[str]) -> tuple[Found | Mapping[str, Row], list[str], tuple[str, ...]]:
+    """The command that `words` name, what is left for it, and the names themselves.
+
+    Where no command is named, or a group without a verb, the answer is the table to choose from.
+
+    Raises:
+        UsageError: there is no such command; names the nearest.
+    """
+    table, row = COMMANDS, Row("", "")
+    names: tuple[str, ...] = ()
+    options: list[str] = []
+    at = 0
+    while at < len(words):
+        word = words[at]
+        if word.startswith("-") and word != "-":
+            after = at + (2 if word in VALUED else 1)
+            options += words[at:after]
+            at = after
+            continue
+        if word not in table or not word:
+            if "" in table:
+                break  # an argument of what the group does by itself
+            raise _unknown(word, names, table)
+        row, names, at = table[word], (*names, word), at + 1
+        found = load(row)
+        if isinstance(found, Command):
+            return Found(names, found, row.help), [*options, *words[at:]], names
+        table = found
+    if "" in table and isinstance(found := load(table[""]), Command):
+        return Found(names, found, row.help), [*options, *words[at:]], names
+    return table, options, names
+
+
+def _run(words: list[str]) -> int:
+    found, rest, names = find(words)
+    if not isinstance(found, Found):
+        from taskyard.cli.overview import show
+
+        return show(found, names, rest)
+    from taskyard.cli.parser import Parser
+
+    parser = Parser(found)
+    try:
+        args = parser.parse(rest)
+    except SystemExit as end:  # how argparse ends after --help
+        return int(end.code or 0)
+    return found.command.run(args)
+
+
+def _unknown(word: str, names: tuple[str, ...], table: Mapping[str, Row]) -> UsageError:
+    from taskyard.errors import shown
+    from taskyard.names import nearest
+
+    known = [name for name, row in table.items() if not row.hidden]
+    prog = " ".join(("taskyard", *names))
+    near = nearest(word, known)
+    hint = f"Nearest: {', '.join(near)}." if near else f"There are: {', '.join(known)}."
+    return UsageError(f"{prog} has no command {shown(word)}. {hint}")
+
+
+def _wants_json(words: Sequence[str]) -> bool:
+    before = words[: words.index("--")] if "--" in words else words
+    return "--json" in before
+
+
+def _pipe_closed() -> int:
+    """The reader went away: say nothing more, not even when the interpreter flushes at its end."""
+    try:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except (OSError, ValueError):
+        pass  # no descriptor behind it
+    return _PIPE_CLOSED
+
+
+def _is_full(error: OSError) -> bool:
+    import errno
+
+    return error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EFBIG)

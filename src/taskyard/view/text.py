@@ -1,0 +1,137 @@
+"""
+Words for people: durations, texts cut to fit, rows of a list.
+
+Everything that came from outside passes `safe` before it reaches a terminal: a subject can neither move the
+cursor nor colour the screen nor reverse what is read.
+"""
+
+from __future__ import annotations
+
+from taskyard.view.glyphs import TASK_LOOKS, Style, glyph, painted
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from taskyard.view.ordering import Row
+
+#: Narrower than this a subject says nothing; the row then runs over the edge instead.
+NARROWEST_SUBJECT = 12
+
+_JOINERS = "\u200c\u200d"  # zero-width, and needed by scripts and composed emoji
+
+
+def duration(seconds: float) -> str:
+    """`8s`, `3m`, `1h 04m`, `2d`.
+
+    >>> [duration(n) for n in (0.4, 59.9, 200, 3_840, 200_000)]
+    ['0s', '59s', '3m', '1h 04m', '2d']
+    """
+    whole = max(0, int(seconds))
+    if whole < 60:
+        return f"{whole}s"
+    if whole < 3_600:
+        return f"{whole // 60}m"
+    if whole < 86_400:
+        return f"{whole // 3_600}h {whole // 60 % 60:02d}m"
+    return f"{whole // 86_400}d"
+
+
+def safe(text: str, *, lines: bool = False) -> str:
+    r"""`text` as a terminal may show it: what would act instead of being read is shown as `\x1b`, `\u202e`.
+
+    On one line unless `lines` are wanted.
+
+    >>> safe("red \x1b[31m\nnext")
+    'red \\x1b[31m next'
+    """
+    if text.isprintable():  # decided in C, and nearly always true
+        return text
+    return "".join(char if char.isprintable() or char in _JOINERS else _shown(char, lines) for char in text)
+
+
+def width(text: str) -> int:
+    """How many columns `text` takes on a terminal."""
+    if text.isascii():
+        return len(text)
+    import unicodedata
+
+    columns = 0
+    for char in text:
+        if unicodedata.east_asian_width(char) in "WF":
+            columns += 2
+        elif unicodedata.category(char) not in ("Mn", "Me", "Cf"):
+            columns += 1
+    return columns
+
+
+def cut(text: str, columns: int, style: Style = Style()) -> str:  # noqa: B008  (immutable)
+    """`text`, if need be shortened to `columns` with `…` at its end."""
+    if width(text) <= columns:
+        return text
+    mark = "..." if style.ascii else "…"
+    room = columns - len(mark)
+    if room <= 0:
+        return mark[: max(0, columns)]
+    end, used = 0, 0
+    for char in text:
+        used += width(char)
+        if used > room:
+            break
+        end += 1
+    return text[:end].rstrip() + mark
+
+
+def padded(text: str, columns: int) -> str:
+    """`text` with spaces up to `columns`."""
+    return text + " " * (columns - width(text))
+
+
+def task_rows(rows: Sequence[Row], *, now: int, columns: int = 80, style: Style = Style()) -> list[str]:  # noqa: B008
+    """One line per task: `◐ 12  Migrate the schema   @ada   3m`, `◌ 13  Switch readers   waits for 12`."""
+    if not rows:
+        return []
+    ids = max(len(row.task.id) for row in rows)
+    owners = max(width(_owner(row)) for row in rows)
+    notes = [_note(row, now) for row in rows]
+    # glyph, space, id, two spaces; the right side begins two spaces after the subject
+    taken = ids + 4 + (owners + 2 if owners else 0) + max((len(note) + 2 for note in notes if note), default=0)
+    subjects = [cut(safe(row.task.subject), max(NARROWEST_SUBJECT, columns - taken), style) for row in rows]
+    widest = max(map(width, subjects))
+    lines: list[str] = []
+    for row, subject, note in zip(rows, subjects, notes):
+        right = f"{padded(_owner(row), owners)}  {note}" if owners else note
+        line = f"{row.task.id:>{ids}}  {padded(subject, widest)}  {right}".rstrip()
+        token = "muted" if row.state in ("done", "blocked") else "default"
+        lines.append(f"{glyph(TASK_LOOKS[row.state], style)} {painted(line, token, style)}")
+    return lines
+
+
+def done_line(count: int, style: Style = Style()) -> str:  # noqa: B008
+    """`✓ 8 done   (--all shows them)`; empty if there are none."""
+    if not count:
+        return ""
+    return f"{glyph(TASK_LOOKS['done'], style)} {painted(f'{count} done   (--all shows them)', 'muted', style)}"
+
+
+def _owner(row: Row) -> str:
+    return f"@{safe(row.task.owner)}" if row.task.owner else ""
+
+
+def _note(row: Row, now: int) -> str:
+    if row.state == "blocked":
+        first = ", ".join(row.waits_for[:3])
+        more = len(row.waits_for) - 3
+        return f"waits for {first}" + (f" and {more} more" if more > 0 else "")
+    if row.state in ("doing", "done") and row.since is not None:
+        return f"{duration((now - row.since) / 1000):>3}"
+    return "set aside" if row.task.is_held else ""
+
+
+def _shown(char: str, lines: bool) -> str:
+    if char == "\n" and lines:
+        return char
+    if char in "\n\t" or (char >= "\xa0" and char.isspace()):  # spaces of other widths, and line separators
+        return " "
+    code = ord(char)
+    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"

@@ -1,0 +1,87 @@
+"""A box on disk: listings that are complete for each sender, moves that happen once."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+import pytest
+
+from taskyard.errors import StorageError
+from taskyard.tasklist import maildir, message_ids
+from taskyard.tasklist.maildir import Box
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@pytest.fixture
+def box(tmp_path: Path) -> Box:
+    box = Box(str(tmp_path), str(tmp_path / "box"))
+    box.open()
+    return box
+
+
+@pytest.mark.req("M-02")
+def test_a_listing_that_missed_an_earlier_message_does_not_show_the_later_one_alone(
+    box: Box, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    early, late = (message_ids.next_id(str(tmp_path), "ada") for _ in range(2))
+    latest = [message_ids.next_id(str(tmp_path), "ada") for _ in range(2)]
+    listings = iter([[late], [late, early, latest[1]]])  # both may happen while senders write
+
+    def listdir(_folder: str) -> list[str]:
+        return next(listings)
+
+    monkeypatch.setattr(os, "listdir", listdir)
+    assert box.waiting() == [early, late]
+
+
+@pytest.mark.req("M-02")
+def test_a_closed_box_takes_no_mail_keeps_what_it_has_and_can_open_again(box: Box, tmp_path: Path) -> None:
+    first, second = (message_ids.next_id(str(tmp_path), "ada") for _ in range(2))
+    assert box.put(first, b"1")
+    box.close()
+    box.close()
+    assert not box.put(second, b"2")
+    assert box.waiting() == [first]
+    box.open()
+    assert box.put(second, b"2")
+    assert box.waiting() == [first, second]
+
+
+@pytest.mark.req("M-02")
+def test_only_one_of_two_takers_gets_a_message(box: Box, tmp_path: Path) -> None:
+    name = message_ids.next_id(str(tmp_path), "ada")
+    box.put(name, b"1")
+    assert [box.take(name, "one"), box.take(name, "two")] == [True, False]
+    assert box.read(name, "one") == b"1"
+    assert [box.acknowledge(name, "two"), box.acknowledge(name, "one")] == [False, True]
+    assert box.state(name) == "read"
+
+
+@pytest.mark.req("M-02")
+def test_a_holder_nobody_knows_is_gone_and_gives_back(box: Box, tmp_path: Path) -> None:
+    (tmp_path / "instances").mkdir()
+    name = message_ids.next_id(str(tmp_path), "ada")
+    box.put(name, b"1")
+    box.take(name, "nobodyknows1")
+    assert box.return_from_the_dead() == 1
+    assert box.waiting() == [name + maildir.AGAIN]
+    assert box.holders() == []
+
+
+@pytest.mark.req("M-02")
+@pytest.mark.parametrize("part", ["new", "taken", "cur", "tmp", ""])
+def test_a_planted_link_in_place_of_any_folder_is_refused(tmp_path: Path, part: str) -> None:
+    target = tmp_path / "target"
+    target.mkdir()
+    path = tmp_path / "box" / part if part else tmp_path / "box"
+    path.parent.mkdir(exist_ok=True)
+    path.symlink_to(target)
+    box = Box(str(tmp_path), str(tmp_path / "box"))
+    with pytest.raises(StorageError):
+        box.check()
+    with pytest.raises(StorageError):
+        box.open()
+    assert list(target.iterdir()) == []
