@@ -37,8 +37,20 @@ JSON = st.recursive(
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=8), inner, max_size=4),
     max_leaves=12,
 )
-FIELDS = "id subject description activeForm owner status blocks blockedBy metadata createdAt updatedAt".split()
-LEASE = "owner instance token kind since expires host lock losses".split()
+FIELDS = [
+    "id",
+    "subject",
+    "description",
+    "activeForm",
+    "owner",
+    "status",
+    "blocks",
+    "blockedBy",
+    "metadata",
+    "createdAt",
+    "updatedAt",
+]
+LEASE = ["owner", "instance", "token", "kind", "since", "expires", "host", "lock", "losses"]
 TASK_LIKE = st.dictionaries(st.sampled_from([*FIELDS, *LEASE, "tasks", "title", "dependencies", "x"]), JSON, max_size=9)
 BYTES = st.one_of(
     st.binary(max_size=300),
