@@ -132,7 +132,9 @@ def _rows_about_ids() -> Iterator[Row]:
         yield row(f"{verb} an unknown id", TaskNotFound, verb, "77", cli=(word, "77"))
     yield row("update an unknown id", TaskNotFound, "update", "77", subject="b", cli=("edit", "77", "--subject", "b"))
     yield row("assign an unknown id", TaskNotFound, "assign", "77", "bob", cli=("assign", "77", "bob"))
-    yield row("archive a known and an unknown id", TaskNotFound, "archive", "1", "77", cli=("archive", "--yes", "1", "77"))
+    yield row(
+        "archive a known and an unknown id", TaskNotFound, "archive", "1", "77", cli=("archive", "--yes", "1", "77")
+    )
     yield row("restore a task that is there", AlreadyExists, "restore", "1", cli=("restore", "1"))
     yield row("block an unknown id", TaskNotFound, "block", "77", by="1", cli=("block", "77", "--on", "1"))
     yield row("block by a known and an unknown id", TaskNotFound, "block", "1", by=["3", "77"])
