@@ -130,6 +130,9 @@ def _rows_about_ids() -> Iterator[Row]:
         yield row(f"{verb} an unknown id", TaskNotFound, verb, "77", cli=(word, "77"))
     for verb, word in {"renew": "renew", "delete": "rm", "restore": "restore"}.items():
         yield row(f"{verb} an unknown id", TaskNotFound, verb, "77", cli=(word, "77"))
+    yield row("get an id between others that nobody had", TaskNotFound, "get", "5", cli=("show", "5"))
+    yield row("claim an id between others that nobody had", TaskNotFound, "claim", "5", cli=("claim", "5"))
+    yield row("restore an id between others that nobody had", TaskNotFound, "restore", "5", cli=("restore", "5"))
     yield row("update an unknown id", TaskNotFound, "update", "77", subject="b", cli=("edit", "77", "--subject", "b"))
     yield row("assign an unknown id", TaskNotFound, "assign", "77", "bob", cli=("assign", "77", "bob"))
     yield row(
@@ -221,6 +224,7 @@ def yard(tmp_path: Path) -> Iterator[taskyard.Yard]:
         yard.tasks.create("one")
         yard.tasks.create("two", blocked_by=["1"])
         yard.tasks.create("three")
+        write_task(tmp_path / "plan", "6")  # and three ids in between that nobody ever had
         (tmp_path / "plan" / "9.json").write_text('{"id": "9", "subj')
         assert [found.file for found in yard.tasks.list().damaged] == ["9.json"]
         yield yard
