@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -209,6 +210,10 @@ def watching(yard: taskyard.Yard, found: list[tuple[str, float]], *, timeout: fl
     return thread
 
 
+def has(found: list[tuple[str, float]], count: int) -> bool:
+    return len(found) >= count
+
+
 def is_last(change: Change) -> bool:
     return any(task is not None and task.subject == "last" for task in change.tasks.values())
 
@@ -222,10 +227,10 @@ def test_a_change_is_heard_of_at_once_in_the_same_process_and_soon_in_another(tm
         until(lambda: any(t.name == "taskyard-watch" for t in threading.enumerate()))
         delays: list[float] = []
         for number in range(5):
-            before = len(found)
+            wanted = len(found) + 1
             began = time.monotonic()
             ada.tasks.update("1", subject=str(number))
-            until(lambda before=before: len(found) > before, timeout=4)  # well below the poll of 5 s
+            until(partial(has, found, wanted), timeout=4)  # well below the poll of 5 s
             delays.append(found[-1][1] - began)
         run_python(
             """

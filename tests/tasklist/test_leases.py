@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -87,12 +88,13 @@ def test_a_write_with_the_token_of_a_lost_claim_is_refused_and_writes_nothing(tm
         yard.tasks.claim("1")
         before = (tmp_path / "plan" / "1.json").read_bytes()
 
-        for late in (
+        attempts: list[Callable[[], object]] = [
             lambda: yard.tasks.complete("1", agent="bob", token=holder.token),
             lambda: yard.tasks.update("1", agent="bob", token=holder.token, subject="late"),
             lambda: yard.tasks.release("1", agent="bob", token=holder.token),
             lambda: yard.tasks.renew("1", agent="bob", token=holder.token),
-        ):
+        ]
+        for late in attempts:
             with pytest.raises(LeaseLost) as caught:
                 late()
             assert caught.value.owner == "ada"

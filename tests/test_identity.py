@@ -1,0 +1,74 @@
+"""Who this process is to the list."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from support.yards import open_yard
+from taskyard import paths
+from taskyard.identity import Identity
+from taskyard.tasklist import instances
+
+
+@pytest.mark.req("L-09")
+def test_yards_of_one_process_under_one_name_are_one_instance(tmp_path: Path) -> None:
+    with open_yard(tmp_path, "ada") as one, open_yard(tmp_path, "ada", list="other") as two:
+        assert (one.agent, two.agent) == ("ada", "ada")
+        one.tasks.create("a")
+        one.tasks.claim("1")
+        with open_yard(tmp_path, "ada") as again:
+            assert again.tasks.complete("1").is_done
+
+
+@pytest.mark.req("L-09")
+def test_each_kind_of_caller_holds_its_claims_by_its_own_means(outside: Path) -> None:
+    home = paths.home()
+    program, person = Identity(home, "ada"), Identity(home, "bob", is_person=True)
+
+    assert (program.lease("ada").kind, program.lease("ada", seconds=5).kind) == ("process", "time")
+    assert (person.lease("bob").kind, person.lease("bob", seconds=5).kind) == ("manual", "time")
+    assert program.lease("ada").instance == program.instance
+    assert person.lease("bob").instance == "by:bob"
+    assert person.instance is None
+    assert program.lease("ada").token != program.lease("ada").token
+    assert instances.alive(program.lease("ada").lock, program.lease("ada").host) is True
+
+
+@pytest.mark.req("L-09")
+def test_a_forked_child_is_an_instance_of_its_own(outside: Path) -> None:
+    home = paths.home()
+    parent = Identity(home, "ada").lease("ada").instance
+    hear, tell = os.pipe()
+    child = os.fork()
+    if child == 0:
+        try:
+            os.write(tell, Identity(home, "ada").lease("ada").instance.encode())
+        finally:
+            os._exit(0)
+    os.waitpid(child, 0)
+    said = os.read(hear, 100).decode()
+    os.close(hear)
+    os.close(tell)
+
+    assert said
+    assert said != parent
+
+
+@pytest.mark.req("L-09")
+def test_a_program_without_a_name_still_holds_claims_by_its_life(tmp_path: Path) -> None:
+    with open_yard(tmp_path) as yard:
+        assert yard.agent is None
+        yard.tasks.create("a")
+        lease = yard.tasks.claim("1", agent="eve").lease
+        assert lease is not None
+        assert (lease.owner, lease.kind) == ("eve", "process")
+
+
+@pytest.mark.req("L-09")
+def test_a_name_in_the_environment_counts_where_none_is_given(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TASKYARD_AGENT", "ada")
+    with open_yard(tmp_path) as yard, open_yard(tmp_path, "bob") as other:
+        assert (yard.agent, other.agent) == ("ada", "bob")
