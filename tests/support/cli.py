@@ -42,7 +42,9 @@ class Ran(NamedTuple):
 
 
 class _Captured(io.StringIO):
-    encoding = "utf-8"  # type: ignore[assignment]  # a plain StringIO has none, and then no glyphs
+    """A plain StringIO has no encoding, and then no glyphs."""
+
+    encoding = "utf-8"
 
 
 def taskyard(*words: str, stdin: bytes | None = None) -> Ran:

@@ -103,9 +103,9 @@ def unlink(files: ListFiles, edges: Sequence[Edge], act: Act) -> None:
             try:
                 seen[task_id] = files.seen(task_id)
             except TaskNotFound:
-                if all(task_id == blocker for edge in edges if task_id in edge for blocker in edge[:1]):
-                    continue  # a dangling blocker is taken away like any other
-                raise
+                if any(task_id == blocked for _, blocked in edges):
+                    raise
+                # A dangling blocker is taken away like any other.
         after = {task_id: found for task_id, (found, _) in seen.items()}
         for blocker, blocked in edges:
             after[blocked] = _without(after[blocked], blocked_by=blocker)

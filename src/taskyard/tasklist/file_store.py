@@ -85,7 +85,7 @@ class FileStore:
 
         if task_id is not None:
             return (change for change in history.life(writer.journal, writer.ledger, task_id) if change.id >= since)
-        return history.changes(writer.journal, writer.ledger, since)
+        return history.changes(writer.journal, writer.ledger, since, self._files.settler.settle_if_free)
 
     def position(self) -> int:
         """The id the next change will have, or a smaller one."""
@@ -172,7 +172,8 @@ class FileStore:
         *,
         patient: bool,
     ) -> Task:
-        with self._files.hold([task_id], reading=reading, whole=whole, patient=patient) as hold:
+        timeout = None if patient else 0.0
+        with self._files.hold([task_id], reading=reading, whole=whole, timeout=timeout) as hold:
             task, seen = self._files.seen(task_id)
             complete = not with_blockers or {*reading, task_id}.issuperset(task.blocked_by)
             if complete:

@@ -115,7 +115,7 @@ class ListFiles:
             if not writer.ledger.highest() and writer.journal.end():
                 settler.relearn()
             for task_id in settler.unsettled():
-                settler.settle(task_id)
+                settler.settle_if_free(task_id)
         return self._opened
 
     def close(self) -> None:
@@ -134,9 +134,9 @@ class ListFiles:
         reading: Iterable[str] = (),
         whole: bool = False,
         everything: bool = False,
-        patient: bool = True,
+        timeout: float | None = None,
     ) -> Hold:
-        """Take locks (see `Hold`), in the folder as it is now; without patience, only what is free right now."""
+        """Take locks (see `Hold`), in the folder as it is now; `timeout`: other than the setting's."""
         from taskyard.tasklist.hold import Hold
 
         return Hold(
@@ -148,7 +148,7 @@ class ListFiles:
             kernel=self._borrow(),
             give_back=self._spare.append,
             foreign=self._foreign,
-            timeout=self.settings.lock_timeout if patient else 0.0,
+            timeout=self.settings.lock_timeout if timeout is None else timeout,
         )
 
     def _borrow(self) -> RangeLock | None:

@@ -18,6 +18,7 @@ from taskyard.tasklist.ledger import Row, row_for
 from taskyard.tasklist.model import Act
 from taskyard.tasklist.task_file import encoded
 from taskyard.tasklist.writer import Interfered, Write
+from taskyard.typed import NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -31,11 +32,21 @@ if TYPE_CHECKING:
     from taskyard.tasklist.writer import Writer
 
     class Holder(Protocol):
-        def __call__(self, ids: Iterable[str] = (), *, whole: bool = False, everything: bool = False) -> Hold: ...
+        def __call__(
+            self,
+            ids: Iterable[str] = (),
+            *,
+            whole: bool = False,
+            everything: bool = False,
+            timeout: float | None = None,
+        ) -> Hold: ...
 
 
 #: More changed files than this at once are taken in together, in entries of this many.
 _MANY = 100
+
+#: How long somebody who only looks waits for a writer to finish: it takes about a millisecond.
+_PATIENCE = 0.5
 
 _EXTERNAL = Act(by=None, cause="external", via="watch")
 _REPAIRED = Act(by=None, cause="repaired", via="watch")
@@ -64,6 +75,7 @@ class Settler:
         else:
             state = encoded(seen.task, seen.raw) if seen is not None and seen.task is not None else None
             entry = self._writer.log(_EXTERNAL, {task_id: state})
+            self._tidy_lease(task_id, seen.raw if seen is not None else None)
         self._writer.ledger.put(task_id, _row(entry, seen))
 
     def note_consolidated(self, task: Task) -> None:
@@ -109,6 +121,7 @@ class Settler:
                 }
                 entry = self._writer.log(_EXTERNAL, states) if states else 0
                 for task_id, seen in found.items():
+                    self._tidy_lease(task_id, seen.raw if seen is not None else None)
                     self._writer.ledger.put(task_id, _row(entry, seen))
 
     # -- what a dead writer left -------------------------------------------------------------
@@ -129,88 +142,126 @@ class Settler:
         """The tasks some writer began to change and did not finish."""
         return [task_id for task_id, row in self._writer.ledger.rows() if row.intent is not None]
 
-    def settle(self, task_id: str) -> None:
-        """Complete or undo the change of `task_id` that its writer did not finish."""
+    def settle(self, task_id: str, *, timeout: float | None = None) -> None:
+        """Complete or undo the change of `task_id` that its writer did not finish.
+
+        Raises:
+            Busy: its writer lives, and did not finish within `timeout` seconds (the setting's if not given).
+        """
         row = self._writer.ledger.row(task_id)
         if row.intent is None:
             return
-        found = self._entry(task_id, row)
-        ids = [task_id] if found is None else list(found[1])
-        with self._hold(ids, whole=True):
+        wanted = self._wanted(task_id, row)
+        ids = [task_id] if wanted is None else list(wanted.tasks)
+        with self._hold(ids, whole=True, timeout=timeout):
             if self._writer.ledger.row(task_id).intent != row.intent:
                 return  # somebody was quicker, or its writer lives and has finished
-            found = self._entry(task_id, row)
-            if found is None:
-                self._forget(ids)
-            elif list(found[1]) == ids:
-                self._close(*found)
+            wanted = self._wanted(task_id, row)
+            if wanted is None:
+                self._forget(task_id, row)
+            elif list(wanted.tasks) == ids:
+                self._close(wanted)
 
     def tidy_lease(self, task_id: str) -> None:
         """Drop a lease record that fits no owner any more, since another program changed the task."""
         with self._hold([task_id]):
             seen = self._reader.read(task_id)
             if seen is None or seen.damage is None:
-                self._tidy_leases([task_id])
+                self._tidy_lease(task_id, seen.raw if seen is not None else None)
 
-    def _entry(self, task_id: str, row: Row) -> tuple[int, dict[str, dict[str, object] | None]] | None:
+    def settle_if_free(self, task_id: str) -> bool:
+        """Settle unless a living writer is at it or we may not write; whether it is settled now."""
+        try:
+            self.settle(task_id, timeout=_PATIENCE)
+        except (StorageError, Busy):
+            return False
+        return self._writer.ledger.row(task_id).intent is None
+
+    def _wanted(self, task_id: str, row: Row) -> _Wanted | None:
         """What the log says the unfinished writer wanted; None if it never got that far."""
         assert row.intent is not None
+        found: _Wanted | None = None
         for entry_id, entry in self._writer.journal.since(row.intent):
+            if found is not None:
+                if entry.get("of") == found.entry and entry.get("cause") == _ABORTED.cause:
+                    return found._replace(aborted=True)
+                continue
             tasks, prev = as_object(entry.get("tasks")) or {}, as_object(entry.get("prev")) or {}
-            if task_id in tasks and prev.get(task_id) == row.entry:
-                return entry_id, {key: as_object(state) for key, state in tasks.items()}
-        return None
+            if task_id in tasks and entry.get("of") is None and prev.get(task_id) == row.entry:
+                states = {key: as_object(state) for key, state in tasks.items()}
+                found = _Wanted(entry_id, states, lost=entry.get("cause") == "lease_lost")
+        return found
 
-    def _close(self, entry: int, tasks: Mapping[str, dict[str, object] | None]) -> None:
+    def _close(self, wanted: _Wanted) -> None:
         """With the first task in place, put the others in place; otherwise none of them is."""
-        first = next(iter(tasks))
-        if not self._is_done(first, tasks[first]):
-            self._writer.log(_ABORTED, {}, of=entry)
-            self._forget(tasks)
+        rows = {task_id: self._writer.ledger.row(task_id) for task_id in wanted.tasks}
+        open_rows = {task_id: row for task_id, row in rows.items() if _is_open(row, wanted.entry)}
+        if wanted.aborted or not self._took_effect(wanted, rows):
+            if not wanted.aborted:
+                self._writer.log(_ABORTED, {}, of=wanted.entry)
+            for task_id, row in open_rows.items():
+                self._forget(task_id, row)
             return
-        missing = [task_id for task_id, wanted in tasks.items() if not self._finish(task_id, wanted, entry)]
-        self._writer.log(_REPAIRED, {}, of=entry, left=missing)
-        self._tidy_leases(tasks)
+        missing = [task_id for task_id, row in open_rows.items() if not self._finish(task_id, row, wanted)]
+        self._writer.log(_REPAIRED, {}, of=wanted.entry, left=missing)
 
-    def _is_done(self, task_id: str, wanted: dict[str, object] | None) -> bool:
-        seen = self._reader.read(task_id)
-        return wanted is None if seen is None else seen.raw == wanted
+    def _took_effect(self, wanted: _Wanted, rows: Mapping[str, Row]) -> bool:
+        """Whether the first task got into its place: its row says so, or its file does."""
+        first = next(iter(wanted.tasks))
+        return not _is_open(rows[first], wanted.entry) or self._is_done(first, wanted)
 
-    def _finish(self, task_id: str, wanted: dict[str, object] | None, entry: int) -> bool:
+    def _is_done(self, task_id: str, wanted: _Wanted) -> bool:
+        seen, state = self._reader.read(task_id), wanted.tasks[task_id]
+        return state is None if seen is None else seen.raw == state
+
+    def _finish(self, task_id: str, row: Row, wanted: _Wanted) -> bool:
         """Bring one task to where the log wants it, unless another program changed it since."""
-        seen = self._reader.read(task_id)
-        row = self._writer.ledger.row(task_id)
-        if row.intent is None:
-            return True
+        seen, state = self._reader.read(task_id), wanted.tasks[task_id]
         if self._is_done(task_id, wanted):
-            self._writer.ledger.put(task_id, _row(entry, seen))
+            self._tidy_lease(task_id, state, lost=wanted.lost)
+            self._writer.ledger.put(task_id, _row(wanted.entry, seen))
             return True
-        self._writer.ledger.put(task_id, row._replace(intent=None))
         if not is_as_known(row, seen):
+            self._forget(task_id, row)
             return False
-        draft = None if wanted is None else _bytes(wanted)
+        self._tidy_lease(task_id, state, lost=wanted.lost)
+        draft = None if state is None else _bytes(state)
         if draft is not None:
             self._writer.draft(task_id, draft)
         try:
-            self._writer.apply(Write(task_id, seen, None), entry, draft)
+            self._writer.apply(Write(task_id, seen, None), wanted.entry, draft)
         except Interfered:
+            self._forget(task_id, row)
             return False
         return True
 
-    def _forget(self, ids: Iterable[str]) -> None:
-        for task_id in ids:
-            row = self._writer.ledger.row(task_id)
-            self._writer.ledger.put(task_id, row._replace(intent=None))
-        self._tidy_leases(ids)
+    def _forget(self, task_id: str, row: Row) -> None:
+        """Close an intent that came to nothing."""
+        seen = self._reader.read(task_id)
+        self._tidy_lease(task_id, seen.raw if seen is not None else None)
+        self._writer.ledger.put(task_id, row._replace(intent=None))
 
-    def _tidy_leases(self, ids: Iterable[str]) -> None:
-        """Drop lease records that fit no owner: their writer died before or after the task."""
-        for task_id in ids:
-            lease, losses = self._leases.read(task_id)
-            seen = self._reader.read(task_id)
-            task = seen.task if seen is not None else None
-            if lease is not None and (task is None or task.is_done or task.owner != lease.owner):
-                self._leases.write(task_id, None, losses)
+    def _tidy_lease(self, task_id: str, state: Mapping[str, object] | None, *, lost: bool = False) -> None:
+        """Drop a lease record that does not fit the task: its writer died before or after it."""
+        lease, losses = self._leases.read(task_id)
+        if state is None:
+            self._leases.write(task_id, None, 0)
+        elif lease is not None and (state.get("owner") != lease.owner or state.get("status") == "completed"):
+            self._leases.write(task_id, None, losses + lost)
+
+
+class _Wanted(NamedTuple):
+    """An unfinished change, as the log has it."""
+
+    entry: int
+    tasks: dict[str, dict[str, object] | None]
+    lost: bool  #: it takes a task from a dead holder, which is counted
+    aborted: bool = False  #: somebody began to undo it
+
+
+def _is_open(row: Row, entry: int) -> bool:
+    """Whether this task's part in change `entry` is still to be closed; a later intent is another's."""
+    return row.intent is not None and row.intent <= entry and (row.entry is None or row.entry < entry)
 
 
 def is_as_known(row: Row, seen: Seen | None) -> bool:
