@@ -92,8 +92,11 @@ def test_following_one_list_tells_what_happens_as_it_happens(follower: Any) -> N
     child = follower("--list", "x", "--now")
 
     taskyard("task", "done", "1", "--list", "x")
+    first = json.loads(child.stdout.readline())
+    taskyard("task", "reopen", "1", "--list", "x")
+    second = json.loads(child.stdout.readline())
 
-    assert json.loads(child.stdout.readline())["cause"] == "complete"
+    assert [event["cause"] for event in (first, second)] == ["complete", "reopen"]
 
 
 def test_following_all_lists_hears_of_lists_made_meanwhile(follower: Any) -> None:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-from typing import NamedTuple
 
 from taskyard import trust
 from taskyard.cli.command import Command
 from taskyard.cli.output import answer, confirm, open_yard, print_line
 from taskyard.cli.values import task_id
 from taskyard.errors import NotFound, TaskyardError, UsageError
+from taskyard.typed import NamedTuple
 from taskyard.view.text import safe
 
 TYPE_CHECKING = False

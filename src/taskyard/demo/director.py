@@ -10,12 +10,12 @@ from __future__ import annotations
 import os
 import signal
 import sys
-from typing import NamedTuple
 
 import taskyard
 from taskyard.clock import elapsed
 from taskyard.demo.plan import PLAN
 from taskyard.errors import TaskyardError
+from taskyard.typed import NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -9,7 +9,6 @@ the dead. Nothing is made, settled or released by looking.
 from __future__ import annotations
 
 import os
-from typing import NamedTuple
 
 from taskyard.clock import now_ms
 from taskyard.disk.files import storage_error
@@ -21,6 +20,7 @@ from taskyard.names import LARGEST_ID, is_id
 from taskyard.shapes import as_list, as_object
 from taskyard.tasklist.ledger import Ledger, Row
 from taskyard.tasklist.task_file import DeletedMark, Unreadable, task_from
+from taskyard.typed import NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
