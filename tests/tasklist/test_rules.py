@@ -107,8 +107,9 @@ def test_every_move_is_allowed_or_a_bad_transition(was: TaskStatus, wanted: Task
 @pytest.mark.req("L-01")
 def test_going_where_one_is_changes_nothing() -> None:
     for status in TaskStatus:
-        task = TASK._replace(status=status, owner="bob", blocked_by=("2",))
-        assert rules.apply(facts(task, held(), [Task("2", "b")]), Patch(status=status), ADA) == (task, held())
+        task = TASK._replace(status=status, owner="ada", blocked_by=("2",))
+        mine = held("ada")
+        assert rules.apply(facts(task, mine, [Task("2", "b")]), Patch(status=status), ADA) == (task, mine)
 
 
 @pytest.mark.req("L-10")
@@ -154,7 +155,7 @@ def test_a_write_with_an_old_token_is_refused_whatever_it_wants(lease: Lease | N
     attempts: list[Callable[[], Decision]] = [
         lambda: rules.apply(now, Patch(subject="b"), stale),
         lambda: rules.release(now, stale),
-        lambda: rules.renew(now, stale, expires=5),
+        lambda: rules.renew(now, stale),
     ]
     for attempt in attempts:
         with pytest.raises(LeaseLost):
@@ -185,12 +186,12 @@ def test_releasing_is_for_ones_own_and_for_those_who_insist() -> None:
 @pytest.mark.req("L-09")
 def test_only_a_time_lease_gets_longer_and_only_for_its_holder() -> None:
     mine = TASK._replace(owner="ada")
-    timed, lasting = held("ada", "time"), held("ada")
-    assert rules.renew(facts(mine, timed), ADA, expires=9).lease == timed._replace(expires=9)
-    assert rules.renew(facts(mine, lasting), ADA, expires=9).lease == lasting
+    timed, lasting = held("ada", "time")._replace(span=9), held("ada")
+    assert rules.renew(facts(mine, timed), ADA._replace(now=1100)).lease == timed._replace(expires=1000 + 109)
+    assert rules.renew(facts(mine, lasting), ADA._replace(now=100)).lease == lasting
     for now in (facts(mine), facts(TASK._replace(owner="bob"), held())):
         with pytest.raises(LeaseLost):
-            rules.renew(now, ADA, expires=9)
+            rules.renew(now, ADA)
 
 
 @pytest.mark.req("L-09")
