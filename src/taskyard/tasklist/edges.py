@@ -157,7 +157,7 @@ def restore(files: ListFiles, task_id: str, act: Act) -> Task:
     writer = files.writer
     past = history.last_seen(writer.journal, writer.ledger, task_id)
     if past is None:
-        raise files.missing(task_id)
+        raise _never_gone(files, task_id)
     others = [other for other in (*past[0].blocked_by, *past[0].blocks) if files.tasks.look(other) is not None]
     with files.hold([task_id, *others], whole=True) as hold:
         before = _place_for(files, task_id)
@@ -172,6 +172,16 @@ def restore(files: ListFiles, task_id: str, act: Act) -> Task:
         task = after.pop(task_id)
         _commit(files, hold, act, seen, after, first=[Write(task_id, before, task, (None, 0))])
     return task
+
+
+def _never_gone(files: ListFiles, task_id: str) -> AlreadyExists | Damaged | TaskNotFound:
+    """Why there is nothing to bring back: the log does not know the task."""
+    seen = files.tasks.reader.read(task_id)
+    if seen is None or (seen.task is None and seen.damage is None):
+        return files.missing(task_id)
+    return (
+        AlreadyExists("a task", f"#{task_id}") if seen.task else Damaged(files.folder.task(task_id), str(seen.damage))
+    )
 
 
 def _place_for(files: ListFiles, task_id: str) -> Seen | None:
