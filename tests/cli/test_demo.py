@@ -123,6 +123,16 @@ def test_whoever_interrupts_it_finds_nothing_left(scratch: Path, outside: Path, 
     nothing_is_left(scratch, outside)
 
 
+def test_workers_go_when_the_demo_is_killed(scratch: Path) -> None:
+    process = subprocess.Popen([*COMMAND[:-1], "0.5"], stdout=subprocess.DEVNULL, start_new_session=True)
+    until(lambda: len(workers(scratch)) == 4, what="four workers")
+
+    process.kill()
+    process.wait(timeout=10)
+
+    until(lambda: workers(scratch) == [], what="no workers")
+
+
 @pytest.mark.parametrize("speed", ["0", "fast", "nan", "21"])
 def test_a_speed_that_makes_no_sense_is_refused(speed: str) -> None:
     from taskyard.cli.main import main

@@ -6,6 +6,7 @@ import io
 import json
 import subprocess
 import sys
+from functools import partial
 from typing import TYPE_CHECKING
 
 import pytest
@@ -101,6 +102,10 @@ def test_what_could_not_be_shown_stays_unread(shell: Shell, monkeypatch: pytest.
     assert (message["text"], message["redelivered"]) == ("hi", True)
 
 
+def is_read(shell: Shell, message_id: str) -> bool:
+    return bool(shell.json("mail", "receipts", message_id)[0]["state"] == "read")
+
+
 @pytest.mark.req("M-02", "L-18")
 def test_following_shows_each_message_as_it_comes(shell: Shell) -> None:
     follower = subprocess.Popen(
@@ -113,7 +118,7 @@ def test_following_shows_each_message_as_it_comes(shell: Shell) -> None:
         for text in ("first", "second"):
             sent = shell.json("mail", "send", "bob", text)
             assert json.loads(follower.stdout.readline())["data"]["text"] == text
-            until(lambda sent=sent: shell.json("mail", "receipts", sent["id"])[0]["state"] == "read")
+            until(partial(is_read, shell, sent["id"]))
     finally:
         follower.kill()
         follower.communicate(timeout=10)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
+from contextlib import contextmanager
 
 import taskyard
 from taskyard.clock import elapsed
@@ -19,7 +20,7 @@ from taskyard.typed import NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Generator, Mapping, Sequence
     from subprocess import Popen
 
     from taskyard.app import Yard
@@ -63,8 +64,10 @@ def perform(folder: str, stage: Stage, *, speed: float) -> Outcome:
         for step in PLAN:
             after = [str(number) for number in step.after]
             yard.tasks.create(step.subject, active_form=step.active_form, blocked_by=after)
-        workers = {name: _start(folder, name, speed) for name in WORKERS}
+        workers: dict[str, Popen[bytes]] = {}
         try:
+            with _undisturbed():  # a process that was started is one that we know of
+                workers |= {name: _start(folder, name, speed) for name in WORKERS}
             killed, rescued = _watch(yard, stage, workers, folder)
         finally:
             for process in workers.values():
@@ -74,13 +77,31 @@ def perform(folder: str, stage: Stage, *, speed: float) -> Outcome:
         return _outcome(yard, killed, rescued, elapsed() - began)
 
 
+@contextmanager
+def _undisturbed() -> Generator[None]:
+    """Let Ctrl+C and its like wait for a moment."""
+    came: list[int] = []
+
+    def note(number: int, _: object) -> None:
+        came.append(number)
+
+    before = {number: signal.signal(number, note) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+    if came:
+        signal.raise_signal(came[0])
+
+
 def _start(folder: str, name: str, speed: float) -> Popen[bytes]:
     """A worker: in a session of its own, so that Ctrl+C is ours to handle, for all of them."""
     import subprocess
 
     with open(f"{folder}/{name}.err", "wb") as errors:
         return subprocess.Popen(
-            [sys.executable, "-m", "taskyard.demo.worker", name, str(speed)],
+            [sys.executable, "-m", "taskyard.demo.worker", name, str(speed), str(os.getpid())],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=errors,

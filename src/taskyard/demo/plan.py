@@ -41,11 +41,11 @@ PLAN = (
 FOR_EVER = 60.0
 
 
-def work(kind: str, seconds: float) -> str:
-    """Do real work of a kind for about so long; what it came to, in words."""
+def work(kind: str, seconds: float, *, goes_on: Callable[[], bool] = lambda: True) -> str:
+    """Do real work of a kind for about so long, while it `goes_on`; what it came to, in words."""
     piece, said = WORK[kind]
     count, turn, until = 0, 0, time.monotonic() + seconds
-    while not turn or time.monotonic() < until:
+    while not turn or (time.monotonic() < until and goes_on()):
         count += piece(turn)
         turn += 1
     return said.format(count=f"{count:,}")

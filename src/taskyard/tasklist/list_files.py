@@ -141,9 +141,14 @@ class ListFiles:
         reading: Iterable[str] = (),
         whole: bool = False,
         everything: bool = False,
+        making: bool = False,
         timeout: float | None = None,
     ) -> Hold:
-        """Take locks (see `Hold`), in the folder as it is now; `timeout`: other than the setting's."""
+        """Take locks (see `Hold`), in the folder as it is now.
+
+        `making`: these tasks' files are not there yet, so there is nothing for npm to lock. `timeout`: other than
+        the setting's.
+        """
         from taskyard.tasklist.hold import Hold
 
         return Hold(
@@ -154,7 +159,7 @@ class ListFiles:
             everything=everything,
             kernel=self._borrow(),
             give_back=self._spare.append,
-            foreign=self._foreign,
+            foreign=self._foreign and not making,
             timeout=self.settings.lock_timeout if timeout is None else timeout,
         )
 
@@ -262,7 +267,8 @@ class ListFiles:
             self.writer.mark.write(task_id)
 
     def take_back(self, task_id: str) -> None:
-        """Undo `next_id` for a task that could not even be drafted: nobody ever heard of it."""
-        if self.writer.ledger.highest() < int(task_id):
-            self._last_id = 0
-            self.writer.mark.write(int(task_id) - 1)
+        """Undo `next_id` for a task that could not even be drafted, if it was the last: nobody ever heard of it."""
+        with self.hold(whole=True):
+            if self.writer.ledger.highest() < int(task_id) == self.writer.mark.read():
+                self._last_id = 0
+                self.writer.mark.write(int(task_id) - 1)
