@@ -199,8 +199,10 @@ def test_an_edge_to_nowhere_holds_nothing_back_and_can_be_taken_away(tmp_path: P
 def watching(yard: taskyard.Yard, found: list[tuple[str, float]], *, timeout: float = 20.0) -> threading.Thread:
     """A thread that notes each change's cause and when it was heard of, until it hears of "last"."""
 
+    start = yard.tasks.store.position()
+
     def listen() -> None:
-        for change in yard.tasks.watch(timeout=timeout):
+        for change in yard.tasks.watch(since=start, timeout=timeout):
             found.append((change.act.cause, time.monotonic()))
             if is_last(change):
                 return
@@ -224,7 +226,6 @@ def test_a_change_is_heard_of_at_once_in_the_same_process_and_soon_in_another(tm
         found: list[tuple[str, float]] = []
         ada.tasks.create("a")
         thread = watching(bob, found)
-        until(lambda: any(t.name == "taskyard-watch" for t in threading.enumerate()))
         delays: list[float] = []
         for number in range(5):
             wanted = len(found) + 1
@@ -251,7 +252,6 @@ def test_a_list_folder_made_later_is_picked_up_also_when_another_program_makes_i
     with open_yard(tmp_path / "later", "bob") as yard:
         found: list[tuple[str, float]] = []
         thread = watching(yard, found)
-        until(lambda: any(t.name == "taskyard-watch" for t in threading.enumerate()))
         write_task(tmp_path / "later" / "plan", "1", subject="last")
         thread.join(10)
 
@@ -288,7 +288,6 @@ def test_two_threads_that_watch_one_yard_both_hear_of_everything(tmp_path: Path)
         heard: list[list[tuple[str, float]]] = [[], []]
         ada.tasks.create("a")
         threads = [watching(bob, found) for found in heard]
-        until(lambda: any(t.name == "taskyard-watch" for t in threading.enumerate()))
         for number in range(10):
             ada.tasks.update("1", subject=str(number))
         ada.tasks.update("1", subject="last")
