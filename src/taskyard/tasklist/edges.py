@@ -125,7 +125,7 @@ def remove(files: ListFiles, task_ids: Sequence[str], act: Act) -> tuple[Task, .
     with files.hold([*doomed, *neighbours], whole=True) as hold:
         gone = {task_id: files.seen(task_id) for task_id in doomed}
         _refuse_new_neighbours(files, gone, neighbours)
-        seen = {task_id: files.seen(task_id) for task_id in neighbours}
+        seen = _readable(files, neighbours)  # those that went away meanwhile need nothing
         after = {task_id: found for task_id, (found, _) in seen.items()}
         for task_id, task in after.items():
             for other in doomed:
