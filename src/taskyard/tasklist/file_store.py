@@ -85,7 +85,7 @@ class FileStore:
 
         if task_id is not None:
             return (change for change in history.life(writer.journal, writer.ledger, task_id) if change.id >= since)
-        return history.changes(writer.journal, writer.ledger, since)
+        return history.changes(writer.journal, writer.ledger, since, self._files.settler.settle_if_free)
 
     def position(self) -> int:
         """The id the next change will have, or a smaller one."""

@@ -8,26 +8,40 @@ from taskyard.tasklist.task_file import DeletedMark, Unreadable, task_from
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from taskyard.disk.journal import Journal
     from taskyard.tasklist.ledger import Ledger, Row
 
 
-def changes(journal: Journal, ledger: Ledger, since: int) -> Iterator[Change]:
+def changes(
+    journal: Journal, ledger: Ledger, since: int, settle: Callable[[str], bool] = lambda _: False
+) -> Iterator[Change]:
     """Every change from an id on, oldest first; those whose writer died before they took effect say so.
 
-    Ends before the first change that is still being written: whether it counts is not decided yet.
+    A change whose writer has not finished is settled first, by `settle(task id)`. Where that cannot be
+    (its writer lives), they end before it: whether it counts is not decided yet.
     """
-    entries = list(journal.since(since))
-    aborted = {entry.get("of") for _, entry in entries if entry.get("cause") == "aborted"}
-    for entry_id, entry in entries:
-        if entry.get("cause") == "aborted":
-            continue
-        change = change_from(entry_id, entry, aborted=entry_id in aborted)
-        if not change.aborted and any(_is_open(ledger.row(task_id), entry_id) for task_id in change.tasks):
+    end = journal.end()
+    while True:
+        entries = list(journal.since(since))
+        aborted = {entry.get("of") for _, entry in entries if entry.get("cause") == "aborted"}
+        unfinished = None
+        for entry_id, entry in entries:
+            if entry.get("cause") == "aborted" or entry_id >= end:
+                continue
+            change = change_from(entry_id, entry, aborted=entry_id in aborted)
+            if not change.aborted and (unfinished := _unfinished(ledger, change)) is not None:
+                break
+            yield change
+            since = entry_id + 1
+        if unfinished is None or not settle(unfinished):
             return
-        yield change
+
+
+def _unfinished(ledger: Ledger, change: Change) -> str | None:
+    """A task of `change` that its writer has not got to."""
+    return next((task_id for task_id in change.tasks if _is_open(ledger.row(task_id), change.id)), None)
 
 
 def _is_open(row: Row, entry_id: int) -> bool:

@@ -115,7 +115,7 @@ class ListFiles:
             if not writer.ledger.highest() and writer.journal.end():
                 settler.relearn()
             for task_id in settler.unsettled():
-                settler.settle(task_id)
+                settler.settle_if_free(task_id)
         return self._opened
 
     def close(self) -> None:

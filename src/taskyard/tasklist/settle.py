@@ -18,6 +18,7 @@ from taskyard.tasklist.ledger import Row, row_for
 from taskyard.tasklist.model import Act
 from taskyard.tasklist.task_file import encoded
 from taskyard.tasklist.writer import Interfered, Write
+from taskyard.typed import NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -31,7 +32,14 @@ if TYPE_CHECKING:
     from taskyard.tasklist.writer import Writer
 
     class Holder(Protocol):
-        def __call__(self, ids: Iterable[str] = (), *, whole: bool = False, everything: bool = False) -> Hold: ...
+        def __call__(
+            self,
+            ids: Iterable[str] = (),
+            *,
+            whole: bool = False,
+            everything: bool = False,
+            patient: bool = True,
+        ) -> Hold: ...
 
 
 #: More changed files than this at once are taken in together, in entries of this many.
@@ -64,6 +72,7 @@ class Settler:
         else:
             state = encoded(seen.task, seen.raw) if seen is not None and seen.task is not None else None
             entry = self._writer.log(_EXTERNAL, {task_id: state})
+            self._tidy_lease(task_id, _state(seen))
         self._writer.ledger.put(task_id, _row(entry, seen))
 
     def note_consolidated(self, task: Task) -> None:
@@ -109,6 +118,7 @@ class Settler:
                 }
                 entry = self._writer.log(_EXTERNAL, states) if states else 0
                 for task_id, seen in found.items():
+                    self._tidy_lease(task_id, _state(seen))
                     self._writer.ledger.put(task_id, _row(entry, seen))
 
     # -- what a dead writer left -------------------------------------------------------------
@@ -129,88 +139,133 @@ class Settler:
         """The tasks some writer began to change and did not finish."""
         return [task_id for task_id, row in self._writer.ledger.rows() if row.intent is not None]
 
-    def settle(self, task_id: str) -> None:
-        """Complete or undo the change of `task_id` that its writer did not finish."""
+    def settle(self, task_id: str, *, patient: bool = True) -> None:
+        """Complete or undo the change of `task_id` that its writer did not finish.
+
+        Raises:
+            Busy: its writer lives, and did not finish in time (at once, without patience).
+        """
         row = self._writer.ledger.row(task_id)
         if row.intent is None:
             return
-        found = self._entry(task_id, row)
-        ids = [task_id] if found is None else list(found[1])
-        with self._hold(ids, whole=True):
+        wanted = self._wanted(task_id, row)
+        ids = [task_id] if wanted is None else list(wanted.tasks)
+        with self._hold(ids, whole=True, patient=patient):
             if self._writer.ledger.row(task_id).intent != row.intent:
                 return  # somebody was quicker, or its writer lives and has finished
-            found = self._entry(task_id, row)
-            if found is None:
-                self._forget(ids)
-            elif list(found[1]) == ids:
-                self._close(*found)
+            wanted = self._wanted(task_id, row)
+            if wanted is None:
+                self._forget(task_id, row)
+            elif list(wanted.tasks) == ids:
+                self._close(wanted)
+
+    def settle_if_free(self, task_id: str) -> bool:
+        """Settle, unless a living writer is at it or we may not write; whether it is settled now."""
+        try:
+            self.settle(task_id, patient=False)
+        except (StorageError, Busy):
+            return False
+        return self._writer.ledger.row(task_id).intent is None
 
     def tidy_lease(self, task_id: str) -> None:
         """Drop a lease record that fits no owner any more, since another program changed the task."""
         with self._hold([task_id]):
             seen = self._reader.read(task_id)
             if seen is None or seen.damage is None:
-                self._tidy_leases([task_id])
+                self._tidy_lease(task_id, _state(seen))
 
-    def _entry(self, task_id: str, row: Row) -> tuple[int, dict[str, dict[str, object] | None]] | None:
-        """What the log says the unfinished writer wanted; None if it never got that far."""
+    def _wanted(self, task_id: str, row: Row) -> _Wanted | None:
+        """What the log says the unfinished writer wanted; None if it never got that far.
+
+        There may be earlier attempts at the same change, all closed as aborted: they count only if
+        there is no other, and whoever closed the last one died over it.
+        """
         assert row.intent is not None
+        found: list[_Wanted] = []
+        aborted: set[object] = set()
         for entry_id, entry in self._writer.journal.since(row.intent):
             tasks, prev = as_object(entry.get("tasks")) or {}, as_object(entry.get("prev")) or {}
-            if task_id in tasks and prev.get(task_id) == row.entry:
-                return entry_id, {key: as_object(state) for key, state in tasks.items()}
-        return None
+            if entry.get("cause") == _ABORTED.cause:
+                aborted.add(entry.get("of"))
+            elif task_id in tasks and prev.get(task_id) == row.entry:
+                states = {key: as_object(state) for key, state in tasks.items()}
+                found.append(_Wanted(entry_id, states, lost=entry.get("cause") == "lease_lost"))
+        still = [wanted for wanted in found if wanted.entry not in aborted]
+        return still[-1] if still else found[-1]._replace(aborted=True) if found else None
 
-    def _close(self, entry: int, tasks: Mapping[str, dict[str, object] | None]) -> None:
+    def _close(self, wanted: _Wanted) -> None:
         """With the first task in place, put the others in place; otherwise none of them is."""
-        first = next(iter(tasks))
-        if not self._is_done(first, tasks[first]):
-            self._writer.log(_ABORTED, {}, of=entry)
-            self._forget(tasks)
+        rows = {task_id: self._writer.ledger.row(task_id) for task_id in wanted.tasks}
+        unfinished = {task_id: row for task_id, row in rows.items() if self._is_unfinished(task_id, row, wanted)}
+        first = next(iter(wanted.tasks))
+        # Whoever came after the first task's writer may have changed it again: then its row tells.
+        if wanted.aborted or (first in unfinished and not self._is_done(first, wanted)):
+            if not wanted.aborted:
+                self._writer.log(_ABORTED, {}, of=wanted.entry)
+            for task_id, row in unfinished.items():
+                self._forget(task_id, row)
             return
-        missing = [task_id for task_id, wanted in tasks.items() if not self._finish(task_id, wanted, entry)]
-        self._writer.log(_REPAIRED, {}, of=entry, left=missing)
-        self._tidy_leases(tasks)
+        left = [task_id for task_id, row in unfinished.items() if not self._finish(task_id, row, wanted)]
+        self._writer.log(_REPAIRED, {}, of=wanted.entry, left=left)
 
-    def _is_done(self, task_id: str, wanted: dict[str, object] | None) -> bool:
-        seen = self._reader.read(task_id)
-        return wanted is None if seen is None else seen.raw == wanted
-
-    def _finish(self, task_id: str, wanted: dict[str, object] | None, entry: int) -> bool:
-        """Bring one task to where the log wants it, unless another program changed it since."""
-        seen = self._reader.read(task_id)
-        row = self._writer.ledger.row(task_id)
+    def _is_unfinished(self, task_id: str, row: Row, wanted: _Wanted) -> bool:
+        """Whether this task's intent is that of this very change, not a later one's."""
         if row.intent is None:
-            return True
-        if self._is_done(task_id, wanted):
-            self._writer.ledger.put(task_id, _row(entry, seen))
-            return True
-        self._writer.ledger.put(task_id, row._replace(intent=None))
-        if not is_as_known(row, seen):
             return False
-        draft = None if wanted is None else _bytes(wanted)
+        found = self._wanted(task_id, row)
+        return found is not None and found.entry == wanted.entry
+
+    def _is_done(self, task_id: str, wanted: _Wanted) -> bool:
+        return _state(self._reader.read(task_id)) == wanted.tasks[task_id]
+
+    def _finish(self, task_id: str, row: Row, wanted: _Wanted) -> bool:
+        """Bring one task to where the log wants it, unless another program changed it since."""
+        seen, state = self._reader.read(task_id), wanted.tasks[task_id]
+        is_done = self._is_done(task_id, wanted)
+        if not is_done and not is_as_known(row, seen):
+            self._forget(task_id, row)
+            return False
+        self._tidy_lease(task_id, state, lost=wanted.lost)
+        if is_done:
+            self._writer.ledger.put(task_id, _row(wanted.entry, seen))
+            return True
+        draft = None if state is None else _bytes(state)
         if draft is not None:
             self._writer.draft(task_id, draft)
         try:
-            self._writer.apply(Write(task_id, seen, None), entry, draft)
+            self._writer.apply(Write(task_id, seen, None), wanted.entry, draft)
         except Interfered:
+            self._forget(task_id, row)
             return False
         return True
 
-    def _forget(self, ids: Iterable[str]) -> None:
-        for task_id in ids:
-            row = self._writer.ledger.row(task_id)
-            self._writer.ledger.put(task_id, row._replace(intent=None))
-        self._tidy_leases(ids)
+    def _forget(self, task_id: str, row: Row) -> None:
+        """Close an intent that came to nothing."""
+        self._tidy_lease(task_id, _state(self._reader.read(task_id)))
+        self._writer.ledger.put(task_id, row._replace(intent=None))
 
-    def _tidy_leases(self, ids: Iterable[str]) -> None:
-        """Drop lease records that fit no owner: their writer died before or after the task."""
-        for task_id in ids:
-            lease, losses = self._leases.read(task_id)
-            seen = self._reader.read(task_id)
-            task = seen.task if seen is not None else None
-            if lease is not None and (task is None or task.is_done or task.owner != lease.owner):
-                self._leases.write(task_id, None, losses)
+    def _tidy_lease(self, task_id: str, state: Mapping[str, object] | None, *, lost: bool = False) -> None:
+        """Drop a lease record that does not fit the task: its writer died before or after it."""
+        if state is None:
+            self._leases.write(task_id, None, 0)
+            return
+        lease, losses = self._leases.read(task_id)
+        if lease is not None and (state.get("owner") != lease.owner or state.get("status") == "completed"):
+            self._leases.write(task_id, None, losses + lost)
+
+
+class _Wanted(NamedTuple):
+    """An unfinished change, as the log has it."""
+
+    entry: int
+    tasks: dict[str, dict[str, object] | None]
+    lost: bool  #: it takes a task from a dead holder, which is counted
+    aborted: bool = False  #: somebody began to close it as undone
+
+
+def _state(seen: Seen | None) -> dict[str, object] | None:
+    """A task file as the log would tell of it; None if there is no task."""
+    return seen.raw if seen is not None else None
 
 
 def is_as_known(row: Row, seen: Seen | None) -> bool:

@@ -6,8 +6,8 @@ Flow of one change, under the locks of every task in it
     2. intent      each task's ledger row says: a writer began when the log ended here
     3. log         one entry with every task as it will be: the decision
     4. leases      a new holder's record; before the task, so that no owner is ever without one
-    5. files       each draft takes its place; dependencies' truth (`blockedBy`) first
-    6. ledger      the rows say how the files look now, and the intent is over
+    5. each task   its draft takes its place, dependencies' truth (`blockedBy`) first; then a former
+                   holder's record goes; then its row says what the file holds now, and the intent is over
 
 Whoever finds an intent left behind reads the log from there (`settle.py`): with the first file
 in place the rest is completed, otherwise the change is closed as aborted.
@@ -93,8 +93,6 @@ class Writer:
                 self._leases.write(write.id, *write.lease)
         for write in writes:
             self.apply(write, entry, drafts.get(write.id))
-            if write.lease is not None and write.lease[0] is None:
-                self._leases.write(write.id, *write.lease)
 
     def _withdraw(self, rows: Mapping[str, Row]) -> None:
         """Leave nothing of a change that was not decided."""
@@ -152,12 +150,20 @@ class Writer:
             raise files.storage_error(path, error) from error
 
     def apply(self, write: Write, entry: int, draft: bytes | None) -> None:
-        """Put one task's draft in its place, or take the task away, and close the intent."""
-        path, temporary = self.folder.task(write.id), self.folder.draft(write.id)
+        """Put one task's draft in its place, or take the task away; then close the intent.
+
+        A former holder's lease goes in between: once the intent is over, nobody would look for it.
+        """
         if draft is None:
             self._remove(write)
-            self.ledger.put(write.id, Row(entry))
-            return
+        else:
+            self._put(write)
+        if write.lease is not None and write.lease[0] is None:
+            self._leases.write(write.id, *write.lease)
+        self.ledger.put(write.id, Row(entry) if draft is None else row_for(entry, draft))
+
+    def _put(self, write: Write) -> None:
+        path, temporary = self.folder.task(write.id), self.folder.draft(write.id)
         try:
             if write.before is None:
                 place(temporary, path)
@@ -169,7 +175,6 @@ class Writer:
             raise files.storage_error(path, error) from error
         if self._sync:
             _sync_folder(self.folder.path)
-        self.ledger.put(write.id, row_for(entry, draft))
 
     def close(self) -> None:
         """Let go of open files."""
