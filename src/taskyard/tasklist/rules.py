@@ -113,8 +113,9 @@ def apply(facts: Facts, patch: Patch, caller: Caller) -> Decision:
 def _moved(facts: Facts, to: TaskStatus, caller: Caller, *, owner_named: bool) -> Decision:
     task = facts.task
     if to is task.status:
-        if to is _DOING and task.owner is not None and caller.agent is not None and not _is_mine(facts, caller):
-            raise AlreadyClaimed(task.id, task.owner)
+        taken = task.owner is not None and caller.agent is not None and not _is_mine(facts, caller)
+        if to is _DOING and taken and not owner_named:
+            raise AlreadyClaimed(task.id, task.owner or "")
         return Decision(task, facts.lease)
     if (task.status, to) not in _MOVES:
         raise BadTransition(task.id, task.status.value, to.value)

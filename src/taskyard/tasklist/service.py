@@ -238,7 +238,7 @@ class TaskList(Keeping):
         before, task = completion.carry_out(self, task_id, patch, caller, act)
         if task.lease is not None and caller.lease is not None and task.lease.token == caller.lease.token:
             self._remember(task)
-        elif task.is_done or patch.owner is not None:
+        elif task.lease is None:  # done, given away or put back: the claim is over
             self._tokens.pop(task_id, None)
         self._tell_owner(task, before.owner, caller.agent)
         if task.is_done and not before.is_done:
