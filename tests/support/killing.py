@@ -27,6 +27,9 @@ _OS = """
     rmdir rename replace unlink remove link symlink readlink utime chmod fchmod dup urandom
 """
 
+#: What the one function that calls the C library directly calls there.
+_SPOKEN = {"_call": "renameat2"}
+
 #: A child that has not ended by then hangs.
 _LONGEST = 20.0
 
@@ -90,12 +93,12 @@ def with_each_call(tell: Callable[[str], None]) -> None:
     """From now on, in this process, `tell` hears the name of every system call before it is made."""
     for module, name in _entrances():
         original = getattr(module, name)
-        setattr(module, name, _wrapped(original, name.lstrip("_"), tell))
+        setattr(module, name, _wrapped(original, _SPOKEN.get(name, name), tell))
 
 
 def _entrances() -> Iterator[tuple[Any, str]]:
     yield from ((os, name) for name in _OS.split() if hasattr(os, name))
-    yield from [(fcntl, "fcntl"), (exchange, "_renameat2"), (builtins, "open"), (time, "sleep")]
+    yield from [(fcntl, "fcntl"), (exchange, "_call"), (builtins, "open"), (time, "sleep")]
 
 
 def _wrapped(original: Callable[..., Any], name: str, tell: Callable[[str], None]) -> Callable[..., Any]:
