@@ -163,7 +163,8 @@ def restore(files: ListFiles, task_id: str, act: Act) -> Task:
         before = _place_for(files, task_id)
         seen = _readable(files, others)
         after = {other: found for other, (found, _) in seen.items()}
-        after[task_id] = _revived(past[0], keep=set(others).difference(seen))
+        damaged = {other for other in others if other not in seen and files.tasks.look(other) is not None}
+        after[task_id] = _revived(past[0], keep=damaged)
         edges = [(other, task_id) for other in past[0].blocked_by] + [(task_id, other) for other in past[0].blocks]
         for edge in edges:
             if all(end in after for end in edge) and graph.closing_path(_Graph(files, after), edge) is None:
