@@ -28,6 +28,16 @@ def test_no_csv_cell_begins_like_a_formula(first: str, rest: str, quote: str) ->
 
 
 @pytest.mark.req("L-22")
+def test_a_carriage_return_begins_no_row_and_so_no_formula() -> None:
+    text = export([Task("1", "A", "text\r=cmd|' /C calc'!A0")], "csv")
+    rows = list(csv.reader(io.StringIO(text, newline="")))
+
+    assert len(rows) == 2
+    assert not any(cell.startswith(FORMULA) for row in rows for cell in row)
+    assert parse(text, "csv")[0].draft.description == "text\r=cmd|' /C calc'!A0"
+
+
+@pytest.mark.req("L-22")
 def test_a_formula_in_csv_comes_back_without_its_guard() -> None:
     subjects = ["=cmd|' /C calc'!A0", "'=1", "-1", "'quoted'"]
     text = export([Task(str(n), subject) for n, subject in enumerate(subjects, 1)], "csv")

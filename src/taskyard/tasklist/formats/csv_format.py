@@ -47,12 +47,15 @@ _FORMULA = tuple("=+-@\t\r\n＝＋－＠")
 
 def to_csv(tasks: Sequence[Outgoing]) -> str:
     """`tasks` with one line each under a header."""
+    rows = [COLUMNS, *([_guarded(cell) for cell in _cells(item)] for item in tasks)]
+    return "".join(map(_line, rows))
+
+
+def _line(cells: Sequence[str]) -> str:
+    """One row. A bare carriage return is quoted too: unquoted it would begin a row, and perhaps a formula."""
     out = io.StringIO(newline="")
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(COLUMNS)
-    for item in tasks:
-        writer.writerow([_guarded(cell) for cell in _cells(item)])
-    return out.getvalue()
+    csv.writer(out, lineterminator="\r\n").writerow(cells)  # only characters of the terminator are quoted
+    return out.getvalue().removesuffix("\r\n") + "\n"
 
 
 def from_csv(text: str, *, source: str = "") -> list[Imported]:
