@@ -111,25 +111,29 @@ class ClaudeMail:
         if name in self._seen and self._seen[name] == signature:
             return []
         try:
-            damaged = self._fetch(name, path, box, new_id)
+            damaged, self._seen[name] = self._fetch(name, path, box, new_id)
         except Damaged as error:
             self._seen[name] = signature
             return [error]
         except Busy:
             return []  # its other mail must not wait for this inbox; the next look tries again
-        self._seen[name] = _signature(path)
         return damaged
 
-    def _fetch(self, name: str, path: str, box: Box, new_id: Callable[[str], str]) -> list[Damaged]:
+    def _fetch(
+        self, name: str, path: str, box: Box, new_id: Callable[[str], str]
+    ) -> tuple[list[Damaged], Signature | None]:
+        """What could not be read, and how the inbox looked when everything in it was ours."""
+        signature = _signature(path)
         team = self.config()
         member = team.member(name) if team else None
         if member is not None and not member.is_outside:
-            return []
+            return [], signature
         if not os.path.lexists(path):
             _deliver(box, _staged(box))  # staged by one who died, and then the inbox was removed
-            return []
+            return [], None
         with TeamLock(self.folder, path, timeout=FETCH_TIMEOUT) as lock:
-            return _import(path, lock, name, self.team, box, new_id)
+            damaged = _import(path, lock, name, self.team, box, new_id)
+            return damaged, _signature(path)  # under the lock: what is written after it is news
 
 
 def _import(path: str, lock: TeamLock, name: str, team: str, box: Box, new_id: Callable[[str], str]) -> list[Damaged]:
