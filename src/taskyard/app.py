@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 
 from taskyard import config, paths
-from taskyard.errors import BadValue, TaskyardError
+from taskyard.errors import BadValue, Damaged, TaskyardError
 from taskyard.tasklist.list_folder import ListFolder
 from taskyard.tasklist.service import TaskList
 
@@ -53,6 +53,7 @@ class Yard:
         self._post: Post | None = None
         outside = Surroundings(self, identity, report)
         self.tasks = TaskList(store, settings=settings, outside=outside, agent=identity.agent, via=via, is_main=is_main)
+        store.listen(outside.set_aside)
 
     @property
     def agent(self) -> str | None:
@@ -161,6 +162,21 @@ class Surroundings:
             self._yard.mail.inform(sender or "taskyard", recipient, text, type=kind, data=data)
         except TaskyardError as error:
             self._report(f"No mail to {recipient!r} about task #{data.get('taskId')}: {error}")
+
+    def set_aside(self, task: Task) -> None:
+        """Tell the lead of the list's team, or the person, that a task lost its holders too often."""
+        from taskyard.errors import TeamNotFound
+
+        try:
+            lead = self._yard.teams.get(self._yard.tasks.name).lead
+        except (TeamNotFound, Damaged):
+            lead = None
+        text = (
+            f"Task #{task.id} was set aside: it lost {self._yard.settings.lease_losses} holders in a row."
+            f" Look into it, then claim it or `taskyard task assign {task.id} AGENT`."
+        )
+        data = {"taskId": task.id, "subject": task.subject}
+        self.tell(lead or "me", sender=None, kind="message", text=text, data=data)
 
     def changed(self) -> None:
         """Wake whoever watches this list in this process."""

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 import taskyard
+from taskyard.clock import now_ms
 
 
 def opened(tmp_path: Path, agent: str) -> taskyard.Yard:
@@ -58,3 +59,29 @@ def test_releasing_what_an_agent_had_passes_over_what_it_no_longer_has(
         monkeypatch.setattr(lead.tasks.store, "list", lambda: before)  # as if both came after the look
 
         assert [task.id for task in lead.tasks.release_all("ada")] == ["3"]
+
+
+@pytest.mark.req("L-09")
+def test_the_lead_hears_once_of_a_task_set_aside_and_who_takes_it_starts_afresh(tmp_path: Path) -> None:
+    with opened(tmp_path, "lead") as lead, opened(tmp_path, "ada") as ada:
+        lead.teams.create("claims", lead="lead")
+        lead.tasks.create("Port the importer")
+        for _ in range(3):
+            claimed = ada.tasks.claim("1", lease=0.001)
+            assert claimed.lease is not None and claimed.lease.expires is not None
+            while now_ms() <= claimed.lease.expires:
+                pass
+            lead.tasks.list()
+
+        assert lead.tasks.get("1").is_held
+        assert lead.tasks.claim_next(agent="lead") is None
+        assert ["set aside" in message.text for message in lead.mail.peek("lead")] == [True]
+
+        taken = lead.tasks.claim("1")
+        assert not taken.is_held and "taskyard" not in taken.metadata
+        lead.tasks.release("1")
+        again = ada.tasks.claim("1", lease=0.001)
+        assert again.lease is not None and again.lease.expires is not None
+        while now_ms() <= again.lease.expires:
+            pass
+        assert not lead.tasks.get("1").is_held, "the losses were counted from the start"

@@ -43,6 +43,8 @@ class FileStore:
     def __init__(self, list_files: ListFiles) -> None:
         self._files = list_files
         self._leases = list_files.leases
+        self._set_aside: list[Task] = []
+        self._on_aside: Callable[[Task], None] = lambda _: None
 
     @property
     def name(self) -> str:
@@ -133,6 +135,17 @@ class FileStore:
         self, task_id: str, rule: Rule, act: Act, *, with_blockers: bool = False, whole_list: bool = False
     ) -> Task:
         """Let `rule` decide about one task under its lock, and save what it says."""
+        try:
+            return self._decide(task_id, rule, act, with_blockers, whole_list)
+        finally:
+            while self._set_aside:
+                self._on_aside(self._set_aside.pop())
+
+    def listen(self, on_aside: Callable[[Task], None]) -> None:
+        """Be told of tasks that are set aside; no lock is held then."""
+        self._on_aside = on_aside
+
+    def _decide(self, task_id: str, rule: Rule, act: Act, with_blockers: bool, whole_list: bool) -> Task:
         reading: Sequence[str] = ()
         if with_blockers:
             # Many may want the same task at once: all but one can be refused without ever waiting for its lock.
@@ -201,7 +214,7 @@ class FileStore:
                 self._leases.write(task.id, lease, losses)
             return task._replace(lease=lease)
         task = task._replace(updated_at=now_ms(), lease=None)
-        kept = 0 if task.is_done else losses
+        kept = 0 if task.is_done or (facts.task.is_held and not task.is_held) else losses
         record = (lease, kept) if (lease, kept) != (facts.lease, losses) else None
         self._files.writer.commit(hold, act, [Write(task.id, seen, task, record)])
         return task._replace(lease=lease)
@@ -217,6 +230,8 @@ class FileStore:
         back = lose(task, losses=losses, most=self._files.settings.lease_losses)._replace(updated_at=now_ms())
         act = Act(lease.owner, "lease_lost", "watch", f"its holder {lease.instance} is gone (loss {losses})")
         self._files.writer.commit(hold, act, [Write(task.id, seen, back, (None, losses))])
+        if back.is_held:
+            self._set_aside.append(back)
         return back, self._files.tasks.reader.read(task.id), losses
 
     def _release_dead(self, ids: Iterable[str]) -> bool:

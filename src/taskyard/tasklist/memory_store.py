@@ -27,6 +27,7 @@ class MemoryStore:
         """`lease_losses`: so many lost holders set a task aside."""
         self.name = name
         self._most_losses = lease_losses
+        self._on_aside: Callable[[Task], None] = lambda _: None
         self._losses: dict[str, int] = {}
         self._lock = threading.Condition(threading.RLock())
         self._waited: dict[int, int] = {}
@@ -194,6 +195,10 @@ class MemoryStore:
     def signal(self) -> None:
         """Whoever waits was woken by the change itself."""
 
+    def listen(self, on_aside: Callable[[Task], None]) -> None:
+        """Be told of tasks that are set aside."""
+        self._on_aside = on_aside
+
     def close(self) -> None:
         """Nothing is open."""
 
@@ -219,6 +224,8 @@ class MemoryStore:
         act = Act(lease.owner, "lease_lost", "watch", f"its holder {lease.instance} is gone (loss {losses})")
         back = rules.lose(task, losses=losses, most=self._most_losses)
         self._decided(act, task, Decision(back, None))
+        if back.is_held:
+            self._on_aside(back)
         return None
 
     def _existing(self, task_id: str) -> Task:

@@ -71,7 +71,7 @@ def claim(facts: Facts, caller: Caller) -> Decision:
     _check_blockers(facts, caller)
     if task.owner == agent and facts.lease is not None:
         return Decision(task, renewed(facts.lease, caller))
-    return Decision(task._replace(owner=agent), caller.lease)
+    return Decision(_taken_up(task)._replace(owner=agent), caller.lease)
 
 
 def claim_if_idle(facts: Facts, caller: Caller) -> Decision:
@@ -131,7 +131,8 @@ def _moved(facts: Facts, to: TaskStatus, caller: Caller, *, owner_named: bool) -
 def _started(facts: Facts, caller: Caller) -> Decision:
     task = facts.task
     if task.owner is None:
-        return Decision(task._replace(status=_DOING, owner=caller.agent), caller.lease if caller.agent else None)
+        taken = _taken_up(task)._replace(status=_DOING, owner=caller.agent)
+        return Decision(taken, caller.lease if caller.agent else None)
     mine = task.owner == caller.agent
     return Decision(task._replace(status=_DOING), facts.lease or (caller.lease if mine else None))
 
@@ -175,6 +176,14 @@ def lose(task: Task, *, losses: int, most: int) -> Task:
     if losses < most:
         return back
     return back._replace(metadata=merged(task.metadata, {"taskyard": {**task.extra, "held": True}}))
+
+
+def _taken_up(task: Task) -> Task:
+    """The task, no longer set aside: somebody takes care of it."""
+    if not task.is_held:
+        return task
+    ours = {key: value for key, value in task.extra.items() if key != "held"}
+    return task._replace(metadata=merged(task.metadata, {"taskyard": ours or None}))
 
 
 def check_token(facts: Facts, caller: Caller) -> None:
@@ -223,7 +232,7 @@ def _assigned(decision: Decision, owner: str | None) -> Decision:
     """A new owner starts without a lease: a name until its instance claims."""
     if owner == decision.task.owner:
         return decision
-    return Decision(decision.task._replace(owner=owner), None)
+    return Decision((_taken_up(decision.task) if owner else decision.task)._replace(owner=owner), None)
 
 
 def _check_blockers(facts: Facts, caller: Caller) -> None:

@@ -107,6 +107,10 @@ class TaskStore(Protocol):
         """Wake whoever waits in this process, at once."""
         ...
 
+    def listen(self, on_aside: Callable[[Task], None]) -> None:
+        """Call `on_aside` with every task that is set aside after losing its holders too often; no lock is held."""
+        ...
+
     def close(self) -> None:
         """Let go of what is open."""
         ...
