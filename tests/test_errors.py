@@ -19,6 +19,7 @@ MADE: list[tuple[errors.TaskyardError, str, int]] = [
     (errors.ListNotFound("plan", nearest=["plans"]), "not_found", 4),
     (errors.RecipientNotFound("bob", team="t"), "recipient_not_found", 4),
     (errors.TeamNotFound("t"), "team_not_found", 4),
+    (errors.NothingFree("ada", list_name="plan", open=2, taken=1), "nothing_free", 4),
     (errors.Conflict("x"), "conflict", 5),
     (errors.AlreadyClaimed("7", "bob"), "already_claimed", 5),
     (errors.AlreadyResolved("7"), "already_resolved", 5),

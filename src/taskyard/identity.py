@@ -38,7 +38,7 @@ class Identity:
 
     def lease(self, agent: str, *, seconds: float | None = None) -> Lease:
         """What a claim of `agent` would be held under."""
-        span = 0 if seconds is None else int(seconds * 1000)
+        span = 0 if seconds is None else max(1, round(seconds * 1000))
         expires = now_ms() + span if span else None
         if self._job:
             from taskyard.tasklist.instances import lock_path, this_host

@@ -43,7 +43,8 @@ def check_name(what: str, name: str) -> str:
         raise BadName(what, str(name), f"it must be text, not {type(name).__name__}")
     if not name.strip():
         raise BadName(what, name, "it is empty")
-    if len(name.encode("utf-16-le", "surrogatepass")) // 2 > LONGEST_NAME:
+    units = len(name) if name.isascii() else len(name.encode("utf-16-le", "surrogatepass")) // 2
+    if units > LONGEST_NAME:
         raise BadName(what, name, f"it is longer than {LONGEST_NAME} characters")
     if why := _unstorable(name, allow=frozenset()):
         raise BadName(what, name, f"it {why}")

@@ -62,17 +62,6 @@ def test_two_holders_exclude_each_other_on_a_byte_and_never_on_two(path: str) ->
 
 
 @pytest.mark.req("L-04")
-def test_dropping_one_byte_keeps_the_others(path: str) -> None:
-    with RangeLock(path) as one, RangeLock(path) as two:
-        one.take(1, timeout=1, what="it")
-        one.take(2, timeout=1, what="it")
-        one.drop(1)
-
-        assert two.try_take(1)
-        assert not two.try_take(2)
-
-
-@pytest.mark.req("L-04")
 def test_readers_share_and_a_writer_waits_for_them(path: str) -> None:
     with RangeLock(path) as one, RangeLock(path) as two, RangeLock(path) as three:
         one.take(1, timeout=1, what="it", shared=True)

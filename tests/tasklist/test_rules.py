@@ -107,8 +107,9 @@ def test_every_move_is_allowed_or_a_bad_transition(was: TaskStatus, wanted: Task
 @pytest.mark.req("L-01")
 def test_going_where_one_is_changes_nothing() -> None:
     for status in TaskStatus:
-        task = TASK._replace(status=status, owner="bob", blocked_by=("2",))
-        assert rules.apply(facts(task, held(), [Task("2", "b")]), Patch(status=status), ADA) == (task, held())
+        task = TASK._replace(status=status, owner="ada", blocked_by=("2",))
+        lease = held("ada")
+        assert rules.apply(facts(task, lease, [Task("2", "b")]), Patch(status=status), ADA) == (task, lease)
 
 
 @pytest.mark.req("L-10")
@@ -124,8 +125,9 @@ def test_back_to_pending_is_back_in_the_pool_unless_somebody_is_named() -> None:
 @pytest.mark.req("L-15")
 def test_starting_makes_the_starter_owner_only_where_there_is_none() -> None:
     assert rules.apply(facts(), Patch(status=DOING), ADA) == (TASK._replace(status=DOING, owner="ada"), ADA.lease)
-    with pytest.raises(AlreadyClaimed):
-        rules.apply(facts(TASK._replace(owner="bob"), held()), Patch(status=DOING), ADA)
+    for status in (PENDING, DOING):
+        with pytest.raises(AlreadyClaimed):
+            rules.apply(facts(TASK._replace(owner="bob", status=status), held()), Patch(status=DOING), ADA)
     nobody = rules.apply(facts(TASK._replace(owner="bob"), held()), Patch(status=DOING), Caller())
     assert (nobody.task.owner, nobody.lease) == ("bob", held())
     assert rules.apply(facts(), Patch(status=DOING), Caller()).task.owner is None
@@ -154,7 +156,7 @@ def test_a_write_with_an_old_token_is_refused_whatever_it_wants(lease: Lease | N
     attempts: list[Callable[[], Decision]] = [
         lambda: rules.apply(now, Patch(subject="b"), stale),
         lambda: rules.release(now, stale),
-        lambda: rules.renew(now, stale, expires=5),
+        lambda: rules.renew(now, stale),
     ]
     for attempt in attempts:
         with pytest.raises(LeaseLost):
@@ -185,12 +187,21 @@ def test_releasing_is_for_ones_own_and_for_those_who_insist() -> None:
 @pytest.mark.req("L-09")
 def test_only_a_time_lease_gets_longer_and_only_for_its_holder() -> None:
     mine = TASK._replace(owner="ada")
-    timed, lasting = held("ada", "time"), held("ada")
-    assert rules.renew(facts(mine, timed), ADA, expires=9).lease == timed._replace(expires=9)
-    assert rules.renew(facts(mine, lasting), ADA, expires=9).lease == lasting
+    timed, lasting = held("ada", "time")._replace(span=500), held("ada")
+    later = ADA._replace(now=2000)
+    assert rules.renew(facts(mine, timed), later).lease == timed._replace(expires=2500)
+    assert rules.renew(facts(mine, timed), ADA._replace(now=1)).lease == timed, "no sign of life shortens a claim"
+    assert rules.claim(facts(mine, timed), later).lease == timed._replace(expires=2500)
+    assert rules.apply(facts(mine, timed), Patch(), later._replace(token=timed.token)).lease == timed._replace(
+        expires=2500
+    )
+    assert rules.apply(facts(mine, timed), Patch(), later).lease == timed, (
+        "without its token it is nobody's sign of life"
+    )
+    assert rules.renew(facts(mine, lasting), later).lease == lasting
     for now in (facts(mine), facts(TASK._replace(owner="bob"), held())):
         with pytest.raises(LeaseLost):
-            rules.renew(now, ADA, expires=9)
+            rules.renew(now, ADA)
 
 
 @pytest.mark.req("L-09")

@@ -70,7 +70,7 @@ class Parser(argparse.ArgumentParser):
     @property
     def options(self) -> dict[str, argparse.Action]:
         """Every option by each of its names, those of every command included."""
-        return {name: action for action in (*self.known, *self._common) for name in action.option_strings}
+        return {name: action for action in (*self.known, *self.common) for name in action.option_strings}
 
     def takes_ids(self, action: argparse.Action) -> bool:
         """Whether several ids may follow an option."""
@@ -108,7 +108,7 @@ class Parser(argparse.ArgumentParser):
 
     def _add_common(self) -> None:
         add = self.add_argument_group("options of every command").add_argument
-        self._common = (
+        self.common = (
             add("--list", metavar="NAME", help="The list, if not the project's own."),
             add("--by", metavar="AGENT", help="Who acts; TASKYARD_AGENT if not given."),
             add("--tasks-dir", metavar="DIR", help="The folder of lists; Claude Code's if not given."),

@@ -13,6 +13,7 @@ import errno
 import fcntl
 import os
 import struct
+import time
 
 from taskyard.clock import elapsed
 from taskyard.disk.files import storage_error
@@ -22,8 +23,8 @@ _FLOCK = struct.Struct("hhqqi4x")
 _OPEN = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
 _RELEASE = _FLOCK.pack(fcntl.F_UNLCK, os.SEEK_SET, 0, 0, 0)
 
-#: How often to let others run before sleeping for a lock: about the time one is held.
-_YIELDS = 20
+#: Seconds of sleep before a thread is started to wait: together a few times as long as a lock is usually held.
+_MOMENTS = (0.00005, 0.00005, 0.0001, 0.0002, 0.0004)
 
 #: Descriptors that hold locks now, so that a forked child can let go of its copies: it shares
 #: the lock otherwise, and keeps it alive after our death.
@@ -75,9 +76,12 @@ class RangeLock:
         return True
 
     def _soon(self, request: bytes) -> bool:
-        """Let others run for a moment: most locks are held for less time than it takes to start a thread."""
-        for _ in range(_YIELDS):
-            os.sched_yield()
+        """Try again after moments of sleep: most locks are held for less time than it takes to start a thread.
+
+        Sleeping, not spinning: with more waiters than processors the holder must get to run.
+        """
+        for pause in _MOMENTS:
+            time.sleep(pause)
             if self._try(request):
                 return True
         return False

@@ -153,9 +153,6 @@ def _once_each(hooks: list[Hook]) -> tuple[Hook, ...]:
 
 def _look(source: _Source) -> _Found | None:
     """What `source` says now; None if there is no such file."""
-    if not os.access(source.path, os.F_OK):  # the common case, asked at every change: no exception to pay for
-        _remembered.pop(source, None)
-        return None
     try:
         version = _version(os.stat(source.path))
         known = _remembered.get(source)

@@ -8,7 +8,7 @@ word about an independent verifier.
 
 from __future__ import annotations
 
-from taskyard.errors import AcceptanceFailed, Busy, Damaged, NotFound
+from taskyard.errors import AcceptanceFailed, Busy, Damaged, NotFound, Untrusted
 from taskyard.shapes import as_object
 from taskyard.tasklist import rules
 from taskyard.tasklist.model import Act, Decision, Facts, Task, TaskStatus
@@ -81,7 +81,10 @@ def _evidence(tasks: TaskList, task: Task) -> dict[str, object]:
     spec = as_object(task.extra.get("acceptance"))
     if spec is None:
         return {}
-    found = tasks.outside.accept(spec)
+    try:
+        found = tasks.outside.accept(spec)
+    except Untrusted as error:
+        raise Untrusted(error.what, error.command, f"taskyard trust {task.id}") from None
     if found.exit_code != 0:
         raise AcceptanceFailed(task.id, found.command, found.exit_code, found.output)
     return found._asdict()

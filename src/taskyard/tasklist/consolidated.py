@@ -47,7 +47,8 @@ class Consolidated:
 
     def _read(self) -> None:
         try:
-            rows = document(files.read(self._path) or b"{}").get("tasks", [])
+            data = files.read(self._path)
+            rows = document(data if data is not None else b"{}").get("tasks", [])
         except (Unreadable, Damaged, StorageError) as why:
             self.damage = DamagedFile("tasks.json", getattr(why, "why", str(why)))
             return
@@ -62,7 +63,11 @@ class Consolidated:
 def named_owner(task: Task, trackers: Sequence[Task]) -> Task:
     """`task` with `teammate-N` replaced by the name on the Nth tracker, where there is one."""
     kind, _, number = (task.owner or "").partition("-")
-    if kind != "teammate" or not number.isdigit() or not 0 < int(number) <= len(trackers):
+    if (
+        kind != "teammate"
+        or not (number.isascii() and number.isdigit() and len(number) < 10)
+        or not 0 < int(number) <= len(trackers)
+    ):
         return task
     return task._replace(owner=trackers[int(number) - 1].subject)
 

@@ -103,9 +103,9 @@ def unlink(files: ListFiles, edges: Sequence[Edge], act: Act) -> None:
             try:
                 seen[task_id] = files.seen(task_id)
             except TaskNotFound:
-                if all(task_id == blocker for edge in edges if task_id in edge for blocker in edge[:1]):
-                    continue  # a dangling blocker is taken away like any other
-                raise
+                if any(task_id == blocked for _, blocked in edges):
+                    raise
+                # A dangling blocker is taken away like any other.
         after = {task_id: found for task_id, (found, _) in seen.items()}
         for blocker, blocked in edges:
             after[blocked] = _without(after[blocked], blocked_by=blocker)
@@ -125,7 +125,7 @@ def remove(files: ListFiles, task_ids: Sequence[str], act: Act) -> tuple[Task, .
     with files.hold([*doomed, *neighbours], whole=True) as hold:
         gone = {task_id: files.seen(task_id) for task_id in doomed}
         _refuse_new_neighbours(files, gone, neighbours)
-        seen, _ = _still_there(files, neighbours)
+        seen = _readable(files, neighbours)  # those that went away meanwhile need nothing
         after = {task_id: found for task_id, (found, _) in seen.items()}
         for task_id, task in after.items():
             for other in doomed:
@@ -157,13 +157,13 @@ def restore(files: ListFiles, task_id: str, act: Act) -> Task:
     writer = files.writer
     past = history.last_seen(writer.journal, writer.ledger, task_id)
     if past is None:
-        raise files.missing(task_id)
-    others = [*past[0].blocked_by, *past[0].blocks]
+        raise _never_gone(files, task_id)
+    others = [other for other in (*past[0].blocked_by, *past[0].blocks) if files.tasks.look(other) is not None]
     with files.hold([task_id, *others], whole=True) as hold:
         before = _place_for(files, task_id)
-        seen, damaged = _still_there(files, others)
+        seen = _readable(files, others)
         after = {other: found for other, (found, _) in seen.items()}
-        after[task_id] = _revived(past[0], keep=damaged)
+        after[task_id] = _revived(past[0], keep=set(others).difference(seen))
         edges = [(other, task_id) for other in past[0].blocked_by] + [(task_id, other) for other in past[0].blocks]
         for edge in edges:
             if all(end in after for end in edge) and graph.closing_path(_Graph(files, after), edge) is None:
@@ -172,6 +172,16 @@ def restore(files: ListFiles, task_id: str, act: Act) -> Task:
         task = after.pop(task_id)
         _commit(files, hold, act, seen, after, first=[Write(task_id, before, task, (None, 0))])
     return task
+
+
+def _never_gone(files: ListFiles, task_id: str) -> AlreadyExists | Damaged | TaskNotFound:
+    """Why there is nothing to bring back: the log does not know the task."""
+    seen = files.tasks.reader.read(task_id)
+    if seen is None or (seen.task is None and seen.damage is None):
+        return files.missing(task_id)
+    return (
+        AlreadyExists("a task", f"#{task_id}") if seen.task else Damaged(files.folder.task(task_id), str(seen.damage))
+    )
 
 
 def _place_for(files: ListFiles, task_id: str) -> Seen | None:
@@ -183,18 +193,15 @@ def _place_for(files: ListFiles, task_id: str) -> Seen | None:
     raise AlreadyExists("a task", f"#{task_id}")
 
 
-def _still_there(files: ListFiles, ids: Sequence[str]) -> tuple[dict[str, tuple[Task, Seen | None]], set[str]]:
-    """Those of the tasks that nobody removed before we held them, and the ids of those that cannot be read."""
+def _readable(files: ListFiles, ids: Sequence[str]) -> dict[str, tuple[Task, Seen | None]]:
+    """Those of the tasks that are there and can be read."""
     found: dict[str, tuple[Task, Seen | None]] = {}
-    damaged: set[str] = set()
     for task_id in ids:
         try:
             found[task_id] = files.seen(task_id)
-        except TaskNotFound:
+        except (TaskNotFound, Damaged):
             continue
-        except Damaged:
-            damaged.add(task_id)
-    return found, damaged
+    return found
 
 
 def _revived(task: Task, *, keep: set[str]) -> Task:

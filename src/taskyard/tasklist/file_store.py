@@ -12,7 +12,7 @@ Role
 
 from __future__ import annotations
 
-import os
+import time
 
 from taskyard.clock import now_ms
 from taskyard.errors import AlreadyClaimed, AlreadyResolved, Busy, Conflict, Damaged, StorageError, TaskNotFound
@@ -28,8 +28,10 @@ if TYPE_CHECKING:
     from taskyard.tasklist.reader import Seen
     from taskyard.tasklist.store import Rule
 
-#: How often a claim looks at a task that somebody else is just writing, before it waits in line.
+#: How often a claim looks at a task that somebody else is just writing, before it waits in line, and how long
+#: it sleeps in between (seconds): a write takes about that long.
 _GLANCES = 10
+_GLANCE = 0.0001
 
 #: How much of a record is the file's; the rest belongs to answers.
 _STORED = Task._fields.index("lease")
@@ -115,14 +117,16 @@ class FileStore:
         from taskyard.tasklist.edges import new_task
         from taskyard.tasklist.writer import Write
 
-        with self._files.hold(whole=True) as hold:
-            new_id = task_id or self._files.next_id()
-            task = new_task(new_id, draft)
-            try:
+        # The list is held only to give out the id: from then on nobody else has it, and creates run side by side.
+        new_id = task_id or self.reserve()
+        task = new_task(new_id, draft)
+        try:
+            with self._files.hold([new_id], making=True) as hold:
                 self._files.writer.commit(hold, act, [Write(new_id, None, task, is_new=task_id is None)])
-            except StorageError:
+        except StorageError:
+            if task_id is None:
                 self._files.take_back(new_id)
-                raise
+            raise
         return task
 
     def update(
@@ -137,7 +141,7 @@ class FileStore:
                 try:
                     return self._persist(task_id, rule, act, reading, with_blockers, whole_list, patient=False)
                 except Busy:
-                    os.sched_yield()
+                    time.sleep(_GLANCE)
         return self._persist(task_id, rule, act, reading, with_blockers, whole_list, patient=True)
 
     def _persist(
@@ -172,7 +176,8 @@ class FileStore:
         *,
         patient: bool,
     ) -> Task:
-        with self._files.hold([task_id], reading=reading, whole=whole, patient=patient) as hold:
+        timeout = None if patient else 0.0
+        with self._files.hold([task_id], reading=reading, whole=whole, timeout=timeout) as hold:
             task, seen = self._files.seen(task_id)
             complete = not with_blockers or {*reading, task_id}.issuperset(task.blocked_by)
             if complete:

@@ -14,9 +14,7 @@ if TYPE_CHECKING:
     from taskyard.tasklist.ledger import Ledger, Row
 
 
-def changes(
-    journal: Journal, ledger: Ledger, since: int, settle: Callable[[str], bool] = lambda _: False
-) -> Iterator[Change]:
+def changes(journal: Journal, ledger: Ledger, since: int, settle: Callable[[str], bool]) -> Iterator[Change]:
     """Every change from an id on, oldest first; those whose writer died before they took effect say so.
 
     A change whose writer has not finished is settled first, by `settle(task id)`. Where that cannot be
@@ -64,7 +62,11 @@ def life(journal: Journal, ledger: Ledger, task_id: str) -> list[Change]:
 
 
 def _life_by_scan(journal: Journal, ledger: Ledger, task_id: str) -> list[Change]:
-    return [change for change in changes(journal, ledger, 0) if task_id in change.tasks and not change.aborted]
+    return [
+        change
+        for change in changes(journal, ledger, 0, lambda _: False)
+        if task_id in change.tasks and not change.aborted
+    ]
 
 
 def last_seen(journal: Journal, ledger: Ledger, task_id: str) -> tuple[Task, Change] | None:

@@ -139,5 +139,7 @@ class Keeping(ListCore):
         if not ids:
             return ()
         gone = self.store.remove(ids, self._act(agent, cause, note=note))
+        for task_id in ids:
+            self._tokens.pop(task_id, None)
         self.outside.changed()
         return gone

@@ -127,4 +127,6 @@ def row_for(entry: int, data: bytes) -> Row:
 
 def _row(fields: tuple[int, ...]) -> Row:
     entry, intent, size, crc = fields
+    if not entry and not intent:
+        return Row()  # a hole between ids that were written: never heard of
     return Row(entry - 1 if entry else None, intent - 1 if intent else None, size, crc)

@@ -9,6 +9,7 @@ again if somebody removed the folder meanwhile.
 from __future__ import annotations
 
 import os
+from _thread import RLock
 
 from taskyard.errors import Busy, Damaged, StorageError, TaskNotFound
 from taskyard.names import LARGEST_ID, nearest_ids
@@ -59,6 +60,7 @@ class ListFiles:
         self._network = False
         self._opened: tuple[int, Writer, Settler] | None = None
         self._spare: list[RangeLock] = []
+        self._opening = RLock()
         self._last_id = 0
 
     @property
@@ -98,34 +100,39 @@ class ListFiles:
         return row is not None and row.entry is not None and row.intent is None and not row.is_present
 
     def _open(self) -> tuple[int, Writer, Settler]:
-        if self._opened is None:
-            from taskyard.disk.kernel_lock import RangeLock
-            from taskyard.disk.mounts import is_network
-            from taskyard.tasklist.settle import Settler
-            from taskyard.tasklist.writer import Writer
+        opened = self._opened
+        if opened is None:
+            with self._opening:
+                opened = self._opened or self._opened_now()
+        return opened
 
-            self.folder.make()
-            self._network = is_network(self.folder.path)
-            sync = self.settings.durability == "power"
-            writer = Writer(self.folder, self.tasks.reader, self.leases, sync=sync)
-            settler = Settler(writer, self.tasks.reader, self.leases, self.hold)
-            lock = RangeLock(self.folder.lock)
-            self._spare.append(lock)
-            self._opened = (lock.inode(), writer, settler)
-            if not writer.ledger.highest() and writer.journal.end():
-                settler.relearn()
-            for task_id in settler.unsettled():
-                settler.settle_if_free(task_id)
-        return self._opened
+    def _opened_now(self) -> tuple[int, Writer, Settler]:
+        from taskyard.disk.kernel_lock import RangeLock
+        from taskyard.disk.mounts import is_network
+        from taskyard.tasklist.settle import Settler
+        from taskyard.tasklist.writer import Writer
+
+        self.folder.make()
+        self._network = is_network(self.folder.path)
+        writer = Writer(self.folder, self.tasks.reader, self.leases, sync=self.settings.durability == "power")
+        settler = Settler(writer, self.tasks.reader, self.leases, self.hold)
+        lock = RangeLock(self.folder.lock)
+        self._spare.append(lock)
+        self._opened = opened = (lock.inode(), writer, settler)
+        if not writer.ledger.highest() and writer.journal.end():
+            settler.relearn()
+        for task_id in settler.unsettled():
+            settler.settle_if_free(task_id)
+        return opened
 
     def close(self) -> None:
         """Let go of open files."""
-        if self._opened is not None:
-            self._opened[1].close()
-            self._opened = None
-        while self._spare:
-            self._spare.pop().close()
-        self.tasks.close()
+        with self._opening:
+            if self._opened is not None:
+                self._opened[1].close()
+                self._opened = None
+            self._spared(0)
+            self.tasks.close()
 
     def hold(
         self,
@@ -134,9 +141,14 @@ class ListFiles:
         reading: Iterable[str] = (),
         whole: bool = False,
         everything: bool = False,
-        patient: bool = True,
+        making: bool = False,
+        timeout: float | None = None,
     ) -> Hold:
-        """Take locks (see `Hold`), in the folder as it is now; without patience, only what is free right now."""
+        """Take locks (see `Hold`), in the folder as it is now.
+
+        `making`: these tasks' files are not there yet, so there is nothing for npm to lock. `timeout`: other than
+        the setting's.
+        """
         from taskyard.tasklist.hold import Hold
 
         return Hold(
@@ -147,28 +159,41 @@ class ListFiles:
             everything=everything,
             kernel=self._borrow(),
             give_back=self._spare.append,
-            foreign=self._foreign,
-            timeout=self.settings.lock_timeout if patient else 0.0,
+            foreign=self._foreign and not making,
+            timeout=self.settings.lock_timeout if timeout is None else timeout,
         )
 
     def _borrow(self) -> RangeLock | None:
         """The list's lock file, open; everything is opened anew if the folder is no longer the same."""
         from taskyard.disk.kernel_lock import RangeLock
 
-        known = self._open()[0]
-        if self._network:
-            return None
         for _ in range(3):
+            known = self._open()[0]
+            if self._network:
+                return None
+            if (spare := self._spared(known)) is not None:
+                return spare
             try:
-                lock = self._spare.pop() if self._spare else RangeLock(self.folder.lock)
+                lock = RangeLock(self.folder.lock)
+            except StorageError:
+                pass  # the folder is gone: opening makes it anew, or says why not
+            else:
                 if lock.inode() == known:
                     return lock
                 lock.close()
-            except StorageError:
-                pass  # the folder is gone: opening makes it anew, or says why not
             self.close()
-            known = self._open()[0]
         raise StorageError(self.folder.path, "it is being removed again and again")
+
+    def _spared(self, inode: int) -> RangeLock | None:
+        """A lock file left open by an earlier operation; those of a folder that is gone are closed."""
+        while True:
+            try:
+                lock = self._spare.pop()
+            except IndexError:
+                return None
+            if inode and lock.inode() == inode:
+                return lock
+            lock.close()
 
     def seen(self, task_id: str) -> tuple[Task, Seen | None]:
         """A task we hold, as it is now; what another program did to it is logged first.
@@ -242,7 +267,8 @@ class ListFiles:
             self.writer.mark.write(task_id)
 
     def take_back(self, task_id: str) -> None:
-        """Undo `next_id` for a task that could not even be drafted: nobody ever heard of it."""
-        if self.writer.ledger.highest() < int(task_id):
-            self._last_id = 0
-            self.writer.mark.write(int(task_id) - 1)
+        """Undo `next_id` for a task that could not even be drafted, if it was the last: nobody ever heard of it."""
+        with self.hold(whole=True):
+            if self.writer.ledger.highest() < int(task_id) == self.writer.mark.read():
+                self._last_id = 0
+                self.writer.mark.write(int(task_id) - 1)

@@ -176,3 +176,5 @@ def _closed(path: str, error: OSError) -> Seen | None:
         return Seen(None, storage_error(path, error).why, os.lstat(path), b"", {})
     except FileNotFoundError:
         return None
+    except OSError as worse:
+        raise storage_error(path, worse) from error

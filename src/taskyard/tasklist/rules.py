@@ -112,10 +112,9 @@ def apply(facts: Facts, patch: Patch, caller: Caller) -> Decision:
 
 def _moved(facts: Facts, to: TaskStatus, caller: Caller, *, owner_named: bool) -> Decision:
     task = facts.task
+    if to is _DOING and not owner_named:
+        _refuse_others(facts, caller)
     if to is task.status:
-        taken = task.owner is not None and caller.agent is not None and not _is_mine(facts, caller)
-        if to is _DOING and taken and not owner_named:
-            raise AlreadyClaimed(task.id, task.owner or "")
         return Decision(task, facts.lease)
     if (task.status, to) not in _MOVES:
         raise BadTransition(task.id, task.status.value, to.value)
@@ -133,10 +132,15 @@ def _started(facts: Facts, caller: Caller) -> Decision:
     task = facts.task
     if task.owner is None:
         return Decision(task._replace(status=_DOING, owner=caller.agent), caller.lease if caller.agent else None)
-    if caller.agent is not None and not _is_mine(facts, caller):
-        raise AlreadyClaimed(task.id, task.owner)
     mine = task.owner == caller.agent
     return Decision(task._replace(status=_DOING), facts.lease or (caller.lease if mine else None))
+
+
+def _refuse_others(facts: Facts, caller: Caller) -> None:
+    """Nobody starts what somebody else has, be it started already or not."""
+    owner = facts.task.owner
+    if owner is not None and caller.agent is not None and not facts.task.is_done and not _is_mine(facts, caller):
+        raise AlreadyClaimed(facts.task.id, owner)
 
 
 def release(facts: Facts, caller: Caller) -> Decision:

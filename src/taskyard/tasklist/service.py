@@ -181,6 +181,7 @@ class TaskList(Keeping):
         for task_id in mine:
             try:
                 released.append(self.store.update(task_id, lambda facts: rules.release(facts, caller), act))
+                self._tokens.pop(task_id, None)
             except (Conflict, NotFound, Damaged):
                 continue  # finished, handed on or removed meanwhile: not the agent's any more
         if released:
@@ -238,8 +239,8 @@ class TaskList(Keeping):
         before, task = completion.carry_out(self, task_id, patch, caller, act)
         if task.lease is not None and caller.lease is not None and task.lease.token == caller.lease.token:
             self._remember(task)
-        elif task.lease is None:  # done, given away or put back: the claim is over
-            self._tokens.pop(task_id, None)
+        elif task.lease is None:
+            self._tokens.pop(task_id, None)  # our own write ended the claim: done, given away or given back
         self._tell_owner(task, before.owner, caller.agent)
         if task.is_done and not before.is_done:
             task = completion.aftermath(self, task, caller.agent, is_main=self._is_main)

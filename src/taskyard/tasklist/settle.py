@@ -38,12 +38,15 @@ if TYPE_CHECKING:
             *,
             whole: bool = False,
             everything: bool = False,
-            patient: bool = True,
+            timeout: float | None = None,
         ) -> Hold: ...
 
 
 #: More changed files than this at once are taken in together, in entries of this many.
 _MANY = 100
+
+#: How long somebody who only looks waits for a writer to finish: it takes about a millisecond.
+_PATIENCE = 0.5
 
 _EXTERNAL = Act(by=None, cause="external", via="watch")
 _REPAIRED = Act(by=None, cause="repaired", via="watch")
@@ -72,7 +75,7 @@ class Settler:
         else:
             state = encoded(seen.task, seen.raw) if seen is not None and seen.task is not None else None
             entry = self._writer.log(_EXTERNAL, {task_id: state})
-            self._tidy_lease(task_id, _state(seen))
+            self._tidy_lease(task_id, seen.raw if seen is not None else None)
         self._writer.ledger.put(task_id, _row(entry, seen))
 
     def note_consolidated(self, task: Task) -> None:
@@ -118,7 +121,7 @@ class Settler:
                 }
                 entry = self._writer.log(_EXTERNAL, states) if states else 0
                 for task_id, seen in found.items():
-                    self._tidy_lease(task_id, _state(seen))
+                    self._tidy_lease(task_id, seen.raw if seen is not None else None)
                     self._writer.ledger.put(task_id, _row(entry, seen))
 
     # -- what a dead writer left -------------------------------------------------------------
@@ -139,18 +142,18 @@ class Settler:
         """The tasks some writer began to change and did not finish."""
         return [task_id for task_id, row in self._writer.ledger.rows() if row.intent is not None]
 
-    def settle(self, task_id: str, *, patient: bool = True) -> None:
+    def settle(self, task_id: str, *, timeout: float | None = None) -> None:
         """Complete or undo the change of `task_id` that its writer did not finish.
 
         Raises:
-            Busy: its writer lives, and did not finish in time (at once, without patience).
+            Busy: its writer lives, and did not finish within `timeout` seconds (the setting's if not given).
         """
         row = self._writer.ledger.row(task_id)
         if row.intent is None:
             return
         wanted = self._wanted(task_id, row)
         ids = [task_id] if wanted is None else list(wanted.tasks)
-        with self._hold(ids, whole=True, patient=patient):
+        with self._hold(ids, whole=True, timeout=timeout):
             if self._writer.ledger.row(task_id).intent != row.intent:
                 return  # somebody was quicker, or its writer lives and has finished
             wanted = self._wanted(task_id, row)
@@ -159,76 +162,69 @@ class Settler:
             elif list(wanted.tasks) == ids:
                 self._close(wanted)
 
-    def settle_if_free(self, task_id: str) -> bool:
-        """Settle, unless a living writer is at it or we may not write; whether it is settled now."""
-        try:
-            self.settle(task_id, patient=False)
-        except (StorageError, Busy):
-            return False
-        return self._writer.ledger.row(task_id).intent is None
-
     def tidy_lease(self, task_id: str) -> None:
         """Drop a lease record that fits no owner any more, since another program changed the task."""
         with self._hold([task_id]):
             seen = self._reader.read(task_id)
             if seen is None or seen.damage is None:
-                self._tidy_lease(task_id, _state(seen))
+                self._tidy_lease(task_id, seen.raw if seen is not None else None)
+
+    def settle_if_free(self, task_id: str) -> bool:
+        """Settle unless a living writer is at it or we may not write; whether it is settled now."""
+        try:
+            self.settle(task_id, timeout=_PATIENCE)
+        except (StorageError, Busy):
+            return False
+        return self._writer.ledger.row(task_id).intent is None
 
     def _wanted(self, task_id: str, row: Row) -> _Wanted | None:
-        """What the log says the unfinished writer wanted; None if it never got that far.
-
-        There may be earlier attempts at the same change, all closed as aborted: they count only if
-        there is no other, and whoever closed the last one died over it.
-        """
+        """What the log says the unfinished writer wanted; None if it never got that far."""
         assert row.intent is not None
-        found: list[_Wanted] = []
-        aborted: set[object] = set()
+        found: _Wanted | None = None
         for entry_id, entry in self._writer.journal.since(row.intent):
+            if found is not None:
+                if entry.get("of") == found.entry and entry.get("cause") == _ABORTED.cause:
+                    return found._replace(aborted=True)
+                continue
             tasks, prev = as_object(entry.get("tasks")) or {}, as_object(entry.get("prev")) or {}
-            if entry.get("cause") == _ABORTED.cause:
-                aborted.add(entry.get("of"))
-            elif task_id in tasks and prev.get(task_id) == row.entry:
+            if task_id in tasks and entry.get("of") is None and prev.get(task_id) == row.entry:
                 states = {key: as_object(state) for key, state in tasks.items()}
-                found.append(_Wanted(entry_id, states, lost=entry.get("cause") == "lease_lost"))
-        still = [wanted for wanted in found if wanted.entry not in aborted]
-        return still[-1] if still else found[-1]._replace(aborted=True) if found else None
+                found = _Wanted(entry_id, states, lost=entry.get("cause") == "lease_lost")
+        return found
 
     def _close(self, wanted: _Wanted) -> None:
         """With the first task in place, put the others in place; otherwise none of them is."""
         rows = {task_id: self._writer.ledger.row(task_id) for task_id in wanted.tasks}
-        unfinished = {task_id: row for task_id, row in rows.items() if self._is_unfinished(task_id, row, wanted)}
-        first = next(iter(wanted.tasks))
-        # Whoever came after the first task's writer may have changed it again: then its row tells.
-        if wanted.aborted or (first in unfinished and not self._is_done(first, wanted)):
+        open_rows = {task_id: row for task_id, row in rows.items() if _is_open(row, wanted.entry)}
+        if wanted.aborted or not self._took_effect(wanted, rows):
             if not wanted.aborted:
                 self._writer.log(_ABORTED, {}, of=wanted.entry)
-            for task_id, row in unfinished.items():
+            for task_id, row in open_rows.items():
                 self._forget(task_id, row)
             return
-        left = [task_id for task_id, row in unfinished.items() if not self._finish(task_id, row, wanted)]
-        self._writer.log(_REPAIRED, {}, of=wanted.entry, left=left)
+        missing = [task_id for task_id, row in open_rows.items() if not self._finish(task_id, row, wanted)]
+        self._writer.log(_REPAIRED, {}, of=wanted.entry, left=missing)
 
-    def _is_unfinished(self, task_id: str, row: Row, wanted: _Wanted) -> bool:
-        """Whether this task's intent is that of this very change, not a later one's."""
-        if row.intent is None:
-            return False
-        found = self._wanted(task_id, row)
-        return found is not None and found.entry == wanted.entry
+    def _took_effect(self, wanted: _Wanted, rows: Mapping[str, Row]) -> bool:
+        """Whether the first task got into its place: its row says so, or its file does."""
+        first = next(iter(wanted.tasks))
+        return not _is_open(rows[first], wanted.entry) or self._is_done(first, wanted)
 
     def _is_done(self, task_id: str, wanted: _Wanted) -> bool:
-        return _state(self._reader.read(task_id)) == wanted.tasks[task_id]
+        seen, state = self._reader.read(task_id), wanted.tasks[task_id]
+        return state is None if seen is None else seen.raw == state
 
     def _finish(self, task_id: str, row: Row, wanted: _Wanted) -> bool:
         """Bring one task to where the log wants it, unless another program changed it since."""
         seen, state = self._reader.read(task_id), wanted.tasks[task_id]
-        is_done = self._is_done(task_id, wanted)
-        if not is_done and not is_as_known(row, seen):
+        if self._is_done(task_id, wanted):
+            self._tidy_lease(task_id, state, lost=wanted.lost)
+            self._writer.ledger.put(task_id, _row(wanted.entry, seen))
+            return True
+        if not is_as_known(row, seen):
             self._forget(task_id, row)
             return False
         self._tidy_lease(task_id, state, lost=wanted.lost)
-        if is_done:
-            self._writer.ledger.put(task_id, _row(wanted.entry, seen))
-            return True
         draft = None if state is None else _bytes(state)
         if draft is not None:
             self._writer.draft(task_id, draft)
@@ -241,16 +237,16 @@ class Settler:
 
     def _forget(self, task_id: str, row: Row) -> None:
         """Close an intent that came to nothing."""
-        self._tidy_lease(task_id, _state(self._reader.read(task_id)))
+        seen = self._reader.read(task_id)
+        self._tidy_lease(task_id, seen.raw if seen is not None else None)
         self._writer.ledger.put(task_id, row._replace(intent=None))
 
     def _tidy_lease(self, task_id: str, state: Mapping[str, object] | None, *, lost: bool = False) -> None:
         """Drop a lease record that does not fit the task: its writer died before or after it."""
+        lease, losses = self._leases.read(task_id)
         if state is None:
             self._leases.write(task_id, None, 0)
-            return
-        lease, losses = self._leases.read(task_id)
-        if lease is not None and (state.get("owner") != lease.owner or state.get("status") == "completed"):
+        elif lease is not None and (state.get("owner") != lease.owner or state.get("status") == "completed"):
             self._leases.write(task_id, None, losses + lost)
 
 
@@ -260,12 +256,12 @@ class _Wanted(NamedTuple):
     entry: int
     tasks: dict[str, dict[str, object] | None]
     lost: bool  #: it takes a task from a dead holder, which is counted
-    aborted: bool = False  #: somebody began to close it as undone
+    aborted: bool = False  #: somebody began to undo it
 
 
-def _state(seen: Seen | None) -> dict[str, object] | None:
-    """A task file as the log would tell of it; None if there is no task."""
-    return seen.raw if seen is not None else None
+def _is_open(row: Row, entry: int) -> bool:
+    """Whether this task's part in change `entry` is still to be closed; a later intent is another's."""
+    return row.intent is not None and row.intent <= entry and (row.entry is None or row.entry < entry)
 
 
 def is_as_known(row: Row, seen: Seen | None) -> bool:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 
+from taskyard.clock import now_ms
 from taskyard.disk import files
 from taskyard.disk.kernel_lock import RangeLock
 from taskyard.errors import Damaged, TeamNotFound
@@ -109,6 +110,16 @@ def change(home: str, team: str, rule: Callable[[Team | None], Team | None]) -> 
         elif now is not None and now != was:
             files.replace(path, _encoded(now))
     return now
+
+
+def set_aside(home: str, team: str) -> str:
+    """Take a record that cannot be read out of the way, and keep it; where it is."""
+    path = path_of(home, team)
+    kept = f"{path}.damaged-{now_ms()}"
+    with RangeLock(f"{home}/teams/.lock") as lock:
+        lock.take(0, timeout=LOCK_TIMEOUT, what="the list of teams")
+        os.rename(path, kept)
+    return kept
 
 
 def existing(home: str, team: str, found: Team | None) -> Team:

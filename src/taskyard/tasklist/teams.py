@@ -145,6 +145,7 @@ class Teams:
         Raises:
             TeamNotFound: there is no such team of ours.
             TeamHasLivingMembers: someone other than its lead may still live; `force` overrides.
+            Damaged: its record cannot be read; `force` puts it aside.
         """
         removed: list[Team] = []
 
@@ -156,7 +157,13 @@ class Teams:
                 raise TeamHasLivingMembers(found.name, living)
             removed.append(found)
 
-        team_record.change(self.home, team, dissolved)
+        try:
+            team_record.change(self.home, team, dissolved)
+        except Damaged:
+            if not force:
+                raise
+            team_record.set_aside(self.home, team)
+            removed.append(Team(team))
         self._put_mail_away(team)
         self._release(team, removed[-1].members)
         return removed[-1]

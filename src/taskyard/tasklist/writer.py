@@ -7,7 +7,8 @@ Flow of one change, under the locks of every task in it
     3. log         one entry with every task as it will be: the decision
     4. leases      a new holder's record; before the task, so that no owner is ever without one
     5. each task   its draft takes its place, dependencies' truth (`blockedBy`) first; then a former
-                   holder's record goes; then its row says what the file holds now, and the intent is over
+                   holder's record goes; then the ledger row says how the file looks now, and that
+                   the intent is over
 
 Whoever finds an intent left behind reads the log from there (`settle.py`): with the first file
 in place the rest is completed, otherwise the change is closed as aborted.
@@ -152,7 +153,7 @@ class Writer:
     def apply(self, write: Write, entry: int, draft: bytes | None) -> None:
         """Put one task's draft in its place, or take the task away; then close the intent.
 
-        A former holder's lease goes in between: once the intent is over, nobody would look for it.
+        A former holder's lease goes in between: after the intent is over nobody would look for it.
         """
         if draft is None:
             self._remove(write)

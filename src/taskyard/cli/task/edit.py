@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from taskyard.cli.command import Args
     from taskyard.cli.parser import Parser
+    from taskyard.tasklist.list_core import Extras
 
 _CHANGES = ("subject", "description", "active_form", "owner", "status")
 
@@ -30,21 +31,30 @@ def _arguments(parser: Parser) -> None:
 
 
 def _run(args: Args) -> int:
-    given, data = extras(args), metadata(args)
-    changes = {name: getattr(args, name) for name in _CHANGES if getattr(args, name) is not None}
-    if "description" in changes:
-        changes["description"] = text_of(args.description, "description")
-    if not (given or data or changes or args.clear):
+    given: Extras = extras(args)
+    data = metadata(args)
+    if not (given or data or args.clear) and all(getattr(args, name) is None for name in _CHANGES):
         raise UsageError(f"What shall be different about #{args.id}? See `taskyard task edit -h`.")
     with open_yard(args) as yard:
         if args.clear:
-            data = {**(data or {}), "taskyard": _cleared(yard.tasks.get(args.id).extra, args.clear, dict(given))}
+            data = {**(data or {}), "taskyard": _cleared(yard.tasks.get(args.id).extra, args.clear, given)}
             given = {}
-        task = yard.tasks.update(args.id, metadata=data, token=args.token, force=args.force, **changes, **given)
+        task = yard.tasks.update(
+            args.id,
+            subject=args.subject,
+            description=text_of(args.description, "description"),
+            active_form=args.active_form,
+            owner=args.owner,
+            status=args.status,
+            metadata=data,
+            token=args.token,
+            force=args.force,
+            **given,
+        )
         return answer_task(args, yard, task)
 
 
-def _cleared(known: Mapping[str, object], clear: list[str], given: dict[str, object]) -> dict[str, object] | None:
+def _cleared(known: Mapping[str, object], clear: list[str], given: Extras) -> dict[str, object] | None:
     """The optional fields without those to clear and with those given; None where nothing is left."""
     from taskyard.tasklist.extras import EXTRAS, check_extras
 

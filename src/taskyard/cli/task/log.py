@@ -27,9 +27,9 @@ def _arguments(parser: Parser) -> None:
 
 def _run(args: Args) -> int:
     with open_yard(args) as yard:
-        if args.id is not None and not (past := yard.tasks.log(args.id)):
+        changes = yard.tasks.log(args.id)
+        if args.id is not None and not changes:
             yard.tasks.get(args.id)  # says that there never was such a task, and what is near
-        changes = past if args.id is not None else yard.tasks.log()
     if args.last is not None:
         changes = changes[-args.last :] if args.last > 0 else ()
     return answer(

@@ -58,8 +58,11 @@ def _run(args: Args) -> int:
 def _claimed(args: Args, yard: Yard) -> Task | None:
     labels = frozenset(args.labels or ())
     able = [word for given in args.capabilities for word in word_list(given)]
-    where = (lambda task: not labels.isdisjoint(labels_of(task))) if labels else None
-    return yard.tasks.claim_next(where=where, capabilities=able, lease=args.lease, start=args.start)
+
+    def suits(task: Task) -> bool:
+        return not labels or not labels.isdisjoint(labels_of(task))
+
+    return yard.tasks.claim_next(where=suits, capabilities=able, lease=args.lease, start=args.start)
 
 
 def _nothing(yard: Yard) -> NothingFree:

@@ -7,6 +7,7 @@ from taskyard.cli.output import answer, open_yard, style
 from taskyard.cli.task.shown import look, open_blockers, rows
 from taskyard.cli.values import task_id
 from taskyard.clock import now_ms
+from taskyard.shapes import as_object
 from taskyard.tasklist import extras
 from taskyard.view.glyphs import painted
 from taskyard.view.records import task_json
@@ -88,9 +89,8 @@ def _extras(task: Task) -> Iterator[tuple[str, str]]:
         yield "also", safe(f"{twin.system} {twin.id}" + (f"  {twin.url}" if twin.url else ""))
     if acceptance := extras.acceptance_of(task):
         yield "accepted by", safe(acceptance.command)
-    evidence = task.extra.get("evidence")
-    if isinstance(evidence, dict):
-        yield "evidence", _evidence({str(key): value for key, value in evidence.items()})
+    if (evidence := as_object(task.extra.get("evidence"))) is not None:
+        yield "evidence", _evidence(evidence)
 
 
 def _evidence(found: dict[str, object]) -> str:

@@ -46,6 +46,11 @@ class Doctor:
         self._beyond = beyond
         self.refused: list[tuple[Finding, TaskyardError]] = []  #: repairs the last `repair` could not do, and why
 
+    @property
+    def folder(self) -> str:
+        """The list's folder."""
+        return self._files.folder.path
+
     def examine(self) -> tuple[Finding, ...]:
         """Everything found, in the order of `KINDS`; nothing is changed."""
         found = [*self._list_findings(), *check_home.check_home(self._home), *self._beyond()]

@@ -83,10 +83,13 @@ def check_ledger(look: Look) -> Iterator[Finding]:
 
 
 def wrong_rows(rows: Mapping[str, Row], log: Log) -> list[str]:
-    """The tasks whose row does not point to their last entry in the log; those still unsettled apart."""
-    settled = {task_id for task_id, row in rows.items() if row.intent is None}
-    unheard = {task_id for task_id in log.last if task_id not in rows}
-    wrong = {task_id for task_id in settled | unheard if rows.get(task_id, Row()).entry != log.last.get(task_id)}
+    """The tasks whose row does not say what their last entry in the log says; those still unsettled apart."""
+    wrong = [
+        task_id
+        for task_id in {*rows, *log.last}
+        if (row := rows.get(task_id, Row())).intent is None
+        and (row.entry != log.last.get(task_id) or (task_id in log.present and not row.is_present))
+    ]
     return sorted(wrong, key=int)
 
 

@@ -60,7 +60,7 @@ def check_dependencies(look: Look) -> Iterator[Finding]:
     for cycle in _once_each(cycles(everything)):
         edges = [(blocker, blocked) for blocked, blocker in pairwise(cycle)]
         path = " → ".join(f"#{task_id}" for task_id in cycle)
-        ways = " or ".join(f"`taskyard task unblock {blocked} {blocker}`" for blocker, blocked in edges)
+        ways = " or ".join(f"`taskyard task unblock {blocked} --on {blocker}`" for blocker, blocked in edges)
         why = f"They wait for each other for ever: {path}."
         yield Finding("cycle", look.folder.task(cycle[0]), why, f"which is wrong, only you can say: {ways}", cycle[0])
     for blocker, blocked in half_edges(tasks) if look.is_quiet and not _is_being_written(look) else ():

@@ -9,7 +9,6 @@ the dead. Nothing is made, settled or released by looking.
 from __future__ import annotations
 
 import os
-from typing import NamedTuple
 
 from taskyard.clock import now_ms
 from taskyard.disk.files import storage_error
@@ -21,6 +20,7 @@ from taskyard.names import LARGEST_ID, is_id
 from taskyard.shapes import as_list, as_object
 from taskyard.tasklist.ledger import Ledger, Row
 from taskyard.tasklist.task_file import DeletedMark, Unreadable, task_from
+from taskyard.typed import NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -67,6 +67,7 @@ class Log(NamedTuple):
     """What the event log says, up to the moment of the look."""
 
     last: Mapping[str, int]  #: by task: the id of the last entry about it that took effect
+    present: frozenset[str]  #: the tasks that were there after that entry
     known: Mapping[str, Task]  #: how each task last looked
     torn: int  #: lines that cannot be read
 
@@ -153,6 +154,7 @@ def _log(folder: str, segments: Mapping[int, int]) -> Log:
     journal = Journal(folder)
     last: dict[str, int] = {}
     states: dict[str, object] = {}
+    present: set[str] = set()
     readable = 0
     try:
         without_effect = _without_effect(entry for at, entry in journal.since(0) if at < end)
@@ -165,13 +167,15 @@ def _log(folder: str, segments: Mapping[int, int]) -> Log:
                 if (at, None) in without_effect or (at, task_id) in without_effect or not is_id(task_id):
                     continue
                 last[task_id] = at
+                present.discard(task_id)
                 if tasks.get(task_id) is not None:
                     states[task_id] = tasks[task_id]
+                    present.add(task_id)
         lines = sum(_lines(os.path.join(folder, f"{base}.jsonl"), size) for base, size in segments.items())
     except StorageError:
-        return Log({}, {}, 0)
+        return Log({}, frozenset(), {}, 0)
     known = {task_id: task for task_id, raw in states.items() if (task := _task(task_id, raw))}
-    return Log(last, known, lines - readable)
+    return Log(last, frozenset(present), known, lines - readable)
 
 
 def _lines(path: str, size: int) -> int:

@@ -8,12 +8,12 @@ be on our list and missing from its own: those are named, and made whole by writ
 from __future__ import annotations
 
 import json
-from typing import NamedTuple
 
 from taskyard.names import is_id
 from taskyard.shapes import as_list, as_object
 from taskyard.tasklist.model import Task, TaskStatus
 from taskyard.tasklist.task_file import Unreadable, task_from
+from taskyard.typed import NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -1,0 +1,176 @@
+"""`taskyard mail …`: messages between agents, from a shell."""
+
+from __future__ import annotations
+
+import sys
+
+from taskyard.cli.command import Command, Row
+from taskyard.cli.output import answer, open_yard, print_json, print_line
+from taskyard.cli.values import seconds
+from taskyard.clock import now_ms
+from taskyard.errors import UsageError
+from taskyard.view.text import duration, safe
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from taskyard.cli.command import Args
+    from taskyard.cli.parser import Parser
+    from taskyard.tasklist.mailbox import Post
+    from taskyard.tasklist.message import Message
+
+ROWS = {
+    "send": Row("taskyard.cli.mail:SEND", "Send a message to an agent"),
+    "read": Row("taskyard.cli.mail:READ", "Read an agent's messages, and go on reading if wanted"),
+    "receipts": Row("taskyard.cli.mail:RECEIPTS", "What became of messages that were sent"),
+}
+
+#: Who speaks, and whose box is read, where nobody is named.
+PERSON = "me"
+
+#: One sleep while following; the kernel wakes us sooner if there is mail.
+_LONG = 3600.0
+
+
+def _send_arguments(parser: Parser) -> None:
+    parser.add("to", metavar="TO", help="Who gets it.")
+    parser.add("text", metavar="TEXT", help="What to say; - reads it from stdin.")
+    parser.add("--from", dest="sender", metavar="AGENT", help="Who says it; --by if not given, else 'me'.")
+    parser.add("--summary", metavar="TEXT", help="The message in one line.")
+
+
+def _send(args: Args) -> int:
+    text = sys.stdin.read() if args.text == "-" else args.text
+    with open_yard(args) as yard:
+        sender = args.sender or yard.agent or PERSON
+        receipt = yard.mail.send(sender, args.to, text, summary=args.summary)
+    data = {"id": receipt.id, "state": receipt.state, "from": sender, "to": args.to}
+    said = f"Stored for {safe(args.to)}: {receipt.id}"
+    return answer(args, lambda: data, lambda: [said], ids=[receipt.id])
+
+
+def _read_arguments(parser: Parser) -> None:
+    parser.add("--agent", metavar="AGENT", help="Whose mail; --by if not given, else 'me'.")
+    parser.add("--peek", action="store_true", help="Look, and leave the messages unread.")
+    parser.add("--follow", "-f", action="store_true", help="Go on: show each message as it comes.")
+    parser.add("--timeout", type=seconds, metavar="TIME", help="With --follow: end after so long without mail.")
+
+
+def _read(args: Args) -> int:
+    if args.timeout is not None and not args.follow:
+        raise UsageError("--timeout says how long --follow goes on; give both.")
+    if args.peek and args.follow:
+        raise UsageError("Either look without reading (--peek), or follow.")
+    with open_yard(args) as yard, yard.mail as post:
+        agent = args.agent or yard.agent or PERSON
+        if args.follow:
+            return _follow(args, post, agent)
+        messages = post.peek(agent) if args.peek else list(_taken(post, agent))
+        answer(
+            args,
+            lambda: [message_json(message) for message in messages],
+            lambda: _lines(messages, agent),
+            ids=(message.id for message in messages),
+            warnings=[str(error) for error in post.damaged],
+        )
+        if not args.peek:
+            sys.stdout.flush()  # what was not shown was not read
+            post.ack(agent, [message.id for message in messages])
+    return 0
+
+
+def _taken(post: Post, agent: str) -> Iterator[Message]:
+    while found := post.take(agent):
+        yield from found
+
+
+def _follow(args: Args, post: Post, agent: str) -> int:
+    """Show messages as they come, each acknowledged once it is out."""
+    post.open_box(agent)
+    while post.wait(agent, args.timeout or _LONG) or args.timeout is None:
+        for message in _taken(post, agent):
+            if args.as_json:
+                print_json({"data": message_json(message)})
+            else:
+                for line in [message.id] if args.quiet else _message(message):
+                    print_line(line)
+            sys.stdout.flush()
+            post.ack(agent, [message.id])
+    return 0
+
+
+def _lines(messages: Sequence[Message], agent: str) -> Iterator[str]:
+    if not messages:
+        yield f"No mail for {safe(agent)}."
+    for message in messages:
+        yield from _message(message)
+
+
+def _message(message: Message) -> Iterator[str]:
+    """`ada, 3m ago` and, below it, what she said."""
+    age = duration((now_ms() - message.sent_at) / 1000)
+    kind = "" if message.type == "message" else f", {safe(message.type).replace('_', ' ')}"
+    again = ", again" if message.redelivered else ""
+    yield f"{safe(message.sender)}, {age} ago{kind}{again}"
+    for line in (message.text or _from_data(message)).splitlines():
+        yield f"    {safe(line)}"
+
+
+def _from_data(message: Message) -> str:
+    """The fields of a protocol message as text; a task by its number and subject."""
+    data = dict(message.data)
+    if message.type == "task_assignment":
+        more = data.get("description")
+        head = f"#{data.get('taskId')} {data.get('subject')}"
+        return f"{head}\n{more}" if more and more != data.get("subject") else head
+    return "\n".join(f"{key}: {value}" for key, value in data.items())
+
+
+def message_json(message: Message) -> dict[str, object]:
+    """A message as plain JSON values."""
+    return {
+        "id": message.id,
+        "from": message.sender,
+        "to": message.recipient,
+        "team": message.team,
+        "type": message.type,
+        "text": message.text,
+        "summary": message.summary,
+        "data": dict(message.data),
+        "sent_at": message.sent_at,
+        "redelivered": message.redelivered,
+    }
+
+
+def _receipts_arguments(parser: Parser) -> None:
+    parser.add("ids", nargs="+", metavar="ID", help="As `send` answered.")
+
+
+def _receipts(args: Args) -> int:
+    with open_yard(args) as yard:
+        states = {message_id: yard.mail.receipt(message_id) for message_id in args.ids}
+    data = [{"id": message_id, "state": state} for message_id, state in states.items()]
+    return answer(args, lambda: data, lambda: [f"{i}  {state}" for i, state in states.items()], ids=states.values())
+
+
+SEND = Command(
+    _send,
+    _send_arguments,
+    "Send a message. When it answers, the message is stored; whoever reads it and dies does not lose it.",
+    examples=("taskyard mail send bob 'The API is frozen' --from ada", "git diff | taskyard mail send bob -"),
+    exits=("4  nobody of that name can get mail here",),
+)
+READ = Command(
+    _read,
+    _read_arguments,
+    "Show an agent's messages, oldest first. What was shown counts as read; --peek leaves it unread.",
+    examples=("taskyard mail read --agent bob", "taskyard mail read --follow --json"),
+)
+RECEIPTS = Command(
+    _receipts,
+    _receipts_arguments,
+    "Whether messages are stored, delivered (in a reader's hands) or read.",
+    examples=("taskyard mail receipts 0199a7c3-52d0-8001-b2c3-9f1e6a4d7c20",),
+    exits=("4  no such message",),
+)

@@ -1,0 +1,67 @@
+"""Lists of ids never swallow a subject; errors are raised; help tells examples and exit codes."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Iterator, Mapping
+
+import pytest
+
+from support.cli import taskyard
+from taskyard.cli.command import Command, Row, load
+from taskyard.cli.main import COMMANDS
+
+pytestmark = pytest.mark.req("T-05")
+
+
+def commands(table: Mapping[str, Row] = COMMANDS, words: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    """Every command there is, by the words that lead to it."""
+    for name, row in table.items():
+        if importlib.util.find_spec(row.target.partition(":")[0]) is None:
+            continue
+        found = load(row)
+        path = (*words, name) if name else words
+        if isinstance(found, Command):
+            if not row.hidden:
+                yield path
+        else:
+            yield from commands(found, path)
+
+
+@pytest.mark.parametrize("words", list(commands()), ids=" ".join)
+def test_the_help_of_every_command_has_examples_and_exit_codes(words: tuple[str, ...]) -> None:
+    ran = taskyard(*words, "--help")
+
+    assert ran.code == 0
+    for part in (f"usage: taskyard {' '.join(words)}", "examples:\n  ", "exit codes:\n  0  done", "--json", "--list"):
+        assert part in ran.out
+    assert max(map(len, ran.lines)) <= 120
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("--blocked-by", "1", "2", "S"),
+        ("--blocked-by", "1,2", "S"),
+        ("S", "--blocked-by", "1", "--blocked-by", "2"),
+        ("--blocked-by=1,2", "S"),
+        ("--blocked-by", "#1", "#2", "--owner", "ada", "S"),
+        ("--blocked-by", "1,", "2", "--", "S"),
+    ],
+)
+def test_ids_may_be_given_in_a_row_with_commas_or_repeated(words: tuple[str, ...]) -> None:
+    taskyard("task", "add", "A")
+    taskyard("task", "add", "B")
+
+    task = taskyard("task", "add", "--json", *words).data
+
+    assert (task["subject"], task["blocked_by"]) == ("S", ["1", "2"])
+
+
+def test_an_id_that_is_none_is_refused_and_nothing_is_added() -> None:
+    assert taskyard("task", "add", "S", "--blocked-by", "x").code == 2
+    assert taskyard("task", "list", "--json").data == []
+
+
+def test_options_are_not_guessed_from_their_beginning() -> None:
+    assert taskyard("task", "list", "--al").code == 2
