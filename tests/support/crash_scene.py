@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -30,7 +31,7 @@ class Operation(NamedTuple):
 
 
 class Scene:
-    """One list in one folder, made anew for every death."""
+    """One list, copied anew for every death."""
 
     def __init__(self, tmp_path: Path, *, foreign: bool) -> None:
         self._tmp = tmp_path
@@ -51,7 +52,14 @@ class Scene:
     def build(self) -> None:
         """A fresh list: 1 → 2 → 3, 4 is bob's, 5 was bob's until his claim lapsed, 6 is gone and waited for 1."""
         self._count += 1
+        template = str(self._tmp / "template" / LIST)
+        if self._count == 1:
+            self.folder = template
+            self._make()
         self.folder = str(self._tmp / str(self._count) / LIST)
+        shutil.copytree(template, self.folder)
+
+    def _make(self) -> None:
         with self.open(foreign=False) as yard:
             tasks = yard.tasks
             tasks.create("One")

@@ -96,8 +96,13 @@ def with_each_call(tell: Callable[[str], None]) -> None:
         setattr(module, name, _wrapped(original, _SPOKEN.get(name, name), tell))
 
 
+def watched() -> list[str]:
+    """The functions of `os` whose calls are counted."""
+    return _OS.split()
+
+
 def _entrances() -> Iterator[tuple[Any, str]]:
-    yield from ((os, name) for name in _OS.split() if hasattr(os, name))
+    yield from ((os, name) for name in watched() if hasattr(os, name))
     yield from [(fcntl, "fcntl"), (exchange, "_call"), (builtins, "open"), (time, "sleep")]
 
 

@@ -130,6 +130,10 @@ class Race:
         assert not failed, f"racers ended with {failed}\n{self.faults()}"
         return self.history()
 
+    def has_ended(self) -> bool:
+        """Whether one of them has ended by itself."""
+        return any(os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) for pid in self.pids.values())
+
     def end(self) -> None:
         """Kill those that still run."""
         for pid in self.pids.values():

@@ -125,7 +125,7 @@ def remove(files: ListFiles, task_ids: Sequence[str], act: Act) -> tuple[Task, .
     with files.hold([*doomed, *neighbours], whole=True) as hold:
         gone = {task_id: files.seen(task_id) for task_id in doomed}
         _refuse_new_neighbours(files, gone, neighbours)
-        seen = _readable(files, neighbours)  # those that went away meanwhile need nothing
+        seen, _ = _still_there(files, neighbours)  # those that went away meanwhile need nothing
         after = {task_id: found for task_id, (found, _) in seen.items()}
         for task_id, task in after.items():
             for other in doomed:
@@ -158,12 +158,11 @@ def restore(files: ListFiles, task_id: str, act: Act) -> Task:
     past = history.last_seen(writer.journal, writer.ledger, task_id)
     if past is None:
         raise _never_gone(files, task_id)
-    others = [other for other in (*past[0].blocked_by, *past[0].blocks) if files.tasks.look(other) is not None]
+    others = [*past[0].blocked_by, *past[0].blocks]
     with files.hold([task_id, *others], whole=True) as hold:
         before = _place_for(files, task_id)
-        seen = _readable(files, others)
+        seen, damaged = _still_there(files, others)
         after = {other: found for other, (found, _) in seen.items()}
-        damaged = {other for other in others if other not in seen and files.tasks.look(other) is not None}
         after[task_id] = _revived(past[0], keep=damaged)
         edges = [(other, task_id) for other in past[0].blocked_by] + [(task_id, other) for other in past[0].blocks]
         for edge in edges:
@@ -194,15 +193,18 @@ def _place_for(files: ListFiles, task_id: str) -> Seen | None:
     raise AlreadyExists("a task", f"#{task_id}")
 
 
-def _readable(files: ListFiles, ids: Sequence[str]) -> dict[str, tuple[Task, Seen | None]]:
-    """Those of the tasks that are there and can be read."""
+def _still_there(files: ListFiles, ids: Sequence[str]) -> tuple[dict[str, tuple[Task, Seen | None]], set[str]]:
+    """Those of the tasks that nobody removed before we held them, and the ids of those that cannot be read."""
     found: dict[str, tuple[Task, Seen | None]] = {}
+    damaged: set[str] = set()
     for task_id in ids:
         try:
             found[task_id] = files.seen(task_id)
-        except (TaskNotFound, Damaged):
+        except TaskNotFound:
             continue
-    return found
+        except Damaged:
+            damaged.add(task_id)
+    return found, damaged
 
 
 def _revived(task: Task, *, keep: set[str]) -> Task:

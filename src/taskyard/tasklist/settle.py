@@ -178,37 +178,43 @@ class Settler:
         return self._writer.ledger.row(task_id).intent is None
 
     def _wanted(self, task_id: str, row: Row) -> _Wanted | None:
-        """What the log says the unfinished writer wanted; None if it never got that far."""
+        """What the log says the unfinished writer wanted; None if it never got that far.
+
+        Earlier attempts at the same change may stand there, closed as aborted: they count only if there
+        is no other, for then whoever closed the last one died over it.
+        """
         assert row.intent is not None
-        found: _Wanted | None = None
+        found: list[_Wanted] = []
+        aborted: set[object] = set()
         for entry_id, entry in self._writer.journal.since(row.intent):
-            if found is not None:
-                if entry.get("of") == found.entry and entry.get("cause") == _ABORTED.cause:
-                    return found._replace(aborted=True)
-                continue
             tasks, prev = as_object(entry.get("tasks")) or {}, as_object(entry.get("prev")) or {}
-            if task_id in tasks and entry.get("of") is None and prev.get(task_id) == row.entry:
+            if entry.get("cause") == _ABORTED.cause:
+                aborted.add(entry.get("of"))
+            elif task_id in tasks and entry.get("of") is None and prev.get(task_id) == row.entry:
                 states = {key: as_object(state) for key, state in tasks.items()}
-                found = _Wanted(entry_id, states, lost=entry.get("cause") == "lease_lost")
-        return found
+                found.append(_Wanted(entry_id, states, lost=entry.get("cause") == "lease_lost"))
+        still = [wanted for wanted in found if wanted.entry not in aborted]
+        return still[-1] if still else found[-1]._replace(aborted=True) if found else None
 
     def _close(self, wanted: _Wanted) -> None:
         """With the first task in place, put the others in place; otherwise none of them is."""
         rows = {task_id: self._writer.ledger.row(task_id) for task_id in wanted.tasks}
-        open_rows = {task_id: row for task_id, row in rows.items() if _is_open(row, wanted.entry)}
-        if wanted.aborted or not self._took_effect(wanted, rows):
+        unfinished = {task_id: row for task_id, row in rows.items() if self._is_unfinished(task_id, row, wanted)}
+        first = next(iter(wanted.tasks))
+        # The first task may have been changed again since: that its part is closed then says that it was done.
+        if wanted.aborted or (first in unfinished and not self._is_done(first, wanted)):
             if not wanted.aborted:
                 self._writer.log(_ABORTED, {}, of=wanted.entry)
-            for task_id, row in open_rows.items():
+            for task_id, row in unfinished.items():
                 self._forget(task_id, row)
             return
-        missing = [task_id for task_id, row in open_rows.items() if not self._finish(task_id, row, wanted)]
+        missing = [task_id for task_id, row in unfinished.items() if not self._finish(task_id, row, wanted)]
         self._writer.log(_REPAIRED, {}, of=wanted.entry, left=missing)
 
-    def _took_effect(self, wanted: _Wanted, rows: Mapping[str, Row]) -> bool:
-        """Whether the first task got into its place: its row says so, or its file does."""
-        first = next(iter(wanted.tasks))
-        return not _is_open(rows[first], wanted.entry) or self._is_done(first, wanted)
+    def _is_unfinished(self, task_id: str, row: Row, wanted: _Wanted) -> bool:
+        """Whether this task's part in the change is still to be closed; another's intent is another's."""
+        found = None if row.intent is None else self._wanted(task_id, row)
+        return found is not None and found.entry == wanted.entry
 
     def _is_done(self, task_id: str, wanted: _Wanted) -> bool:
         seen, state = self._reader.read(task_id), wanted.tasks[task_id]
@@ -257,11 +263,6 @@ class _Wanted(NamedTuple):
     tasks: dict[str, dict[str, object] | None]
     lost: bool  #: it takes a task from a dead holder, which is counted
     aborted: bool = False  #: somebody began to undo it
-
-
-def _is_open(row: Row, entry: int) -> bool:
-    """Whether this task's part in change `entry` is still to be closed; a later intent is another's."""
-    return row.intent is not None and row.intent <= entry and (row.entry is None or row.entry < entry)
 
 
 def is_as_known(row: Row, seen: Seen | None) -> bool:
