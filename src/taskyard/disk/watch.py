@@ -29,6 +29,7 @@ class Followed:
     def __init__(self, path: str, watcher: Watcher, news: threading.Event) -> None:
         self.path = path
         self.at: int | None = None  #: the watch it hangs on; None = the kernel does not tell
+        self.awaits = ""  #: otherwise: the name whose appearance there would bring the folder nearer
         self.is_exact = False  #: whether that watch is on the folder itself, not on a parent of it
         self._watcher = watcher
         self._names: set[str] = set()
@@ -154,8 +155,11 @@ class Watcher:
             for follower in self._followers:
                 follower.tell(None)
             return
+        gone = mask & (DELETE_SELF | MOVE_SELF | IGNORED)
         for follower in list(self._by_number.get(number, ())):
-            if mask & (DELETE_SELF | MOVE_SELF | IGNORED) or not follower.is_exact:
+            if not gone and not follower.is_exact and name != follower.awaits:
+                continue  # it waits on a parent of its folder; this is about something else there
+            if gone or not follower.is_exact:
                 self._detach(follower)
                 self._attach(follower)
                 follower.tell(None)
@@ -176,6 +180,7 @@ class Watcher:
             except OSError:
                 return  # no more watches to be had: this one looks for itself
         found.at, found.is_exact = number, path == found.path
+        found.awaits = os.path.basename(missing)
         self._by_number.setdefault(number, []).append(found)
         if not found.is_exact and os.path.isdir(missing):
             self._detach(found)  # made between the two calls: nothing will be said about it up here

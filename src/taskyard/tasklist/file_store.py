@@ -28,10 +28,9 @@ if TYPE_CHECKING:
     from taskyard.tasklist.reader import Seen
     from taskyard.tasklist.store import Rule
 
-#: How often a claim looks at a task that somebody else is just writing, before it waits in line, and how long
-#: it sleeps in between (seconds): a write takes about that long.
+#: How often a claim looks at a task somebody is just writing before it waits in line, and the seconds in between.
 _GLANCES = 10
-_GLANCE = 0.0001
+_GLANCE = 0.0003
 
 #: How much of a record is the file's; the rest belongs to answers.
 _STORED = Task._fields.index("lease")
@@ -150,6 +149,9 @@ class FileStore:
         if with_blockers:
             # Many may want the same task at once: all but one can be refused without ever waiting for its lock.
             for _ in range(_GLANCES):
+                if self._files.is_busy(task_id):
+                    time.sleep(_GLANCE)
+                    continue
                 reading = self._blockers_unless_refused(task_id, rule, whole_list)
                 try:
                     return self._persist(task_id, rule, act, reading, with_blockers, whole_list, patient=False)
@@ -160,8 +162,7 @@ class FileStore:
     def _persist(
         self, task_id: str, rule: Rule, act: Act, reading: Sequence[str], blockers: bool, whole: bool, *, patient: bool
     ) -> Task:
-        attempt = lambda: self._update(task_id, rule, act, reading, blockers, whole, patient=patient)  # noqa: E731
-        return self._files.persist(attempt)
+        return self._files.persist(lambda: self._update(task_id, rule, act, reading, blockers, whole, patient=patient))
 
     def _blockers_unless_refused(self, task_id: str, rule: Rule, whole_list: bool) -> Sequence[str]:
         """The blockers' ids. What needs no lock is refused here: that the task is somebody's, or done."""

@@ -184,6 +184,16 @@ class ListFiles:
             self.close()
         raise StorageError(self.folder.path, "it is being removed again and again")
 
+    def is_busy(self, task_id: str) -> bool:
+        """Whether somebody is just writing this task, as far as the kernel knows."""
+        lock = self._borrow()
+        if lock is None:
+            return False
+        try:
+            return lock.is_taken(int(task_id))
+        finally:
+            self._spare.append(lock)
+
     def _spared(self, inode: int) -> RangeLock | None:
         """A lock file left open by an earlier operation; those of a folder that is gone are closed."""
         while True:

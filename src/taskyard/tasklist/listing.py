@@ -61,9 +61,9 @@ class ListReader:
             item = self._older().get(task_id)
         if item is None:
             return None
-        agreed = tuple(other for other in item.blocks if self._agrees(other, task_id))
-        if agreed != item.blocks:
-            item = item._replace(blocks=agreed)
+        if item.blocks:
+            agreed = tuple(other for other in item.blocks if self._agrees(other, task_id))
+            item = item if agreed == item.blocks else item._replace(blocks=agreed)
         lease = self.leases.current(item) if item.owner is not None else None
         return item if lease is None else item._replace(lease=lease)
 
