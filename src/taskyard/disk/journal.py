@@ -28,7 +28,9 @@ if TYPE_CHECKING:
 SEGMENT_SIZE = 64 * 1024 * 1024
 
 _APPEND = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC
-_CHUNK = 1 << 20
+
+#: Who wants one entry reads little; who goes on, much at a time.
+_FIRST_CHUNK, _CHUNK = 1 << 14, 1 << 20
 
 #: Raised in every forked child: it shares its parent's place in open files, and must open its own.
 _forks = 0
@@ -162,9 +164,9 @@ def _is_base(text: str) -> bool:
 
 def _lines(fd: int, offset: int) -> Iterator[tuple[int, bytes]]:
     """Whole lines from `offset` on, each with where it starts; an unfinished last one is left out."""
-    rest = b""
-    while chunk := os.pread(fd, _CHUNK, offset + len(rest)):
-        text = rest + chunk
+    rest, size = b"", _FIRST_CHUNK
+    while chunk := os.pread(fd, size, offset + len(rest)):
+        text, size = rest + chunk, _CHUNK
         start = 0
         while (stop := text.find(b"\n", start)) >= 0:
             if stop > start:

@@ -8,7 +8,7 @@ from taskyard.tasklist.task_file import DeletedMark, Unreadable, task_from
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from taskyard.disk.journal import Journal
     from taskyard.tasklist.ledger import Ledger, Row
@@ -46,19 +46,29 @@ def _is_open(row: Row, entry_id: int) -> bool:
     return row.intent is not None and row.intent <= entry_id and (row.entry is None or row.entry < entry_id)
 
 
+class _Broken(Exception):
+    """A spoiled row or entry: what came before it is not found from there."""
+
+
 def life(journal: Journal, ledger: Ledger, task_id: str) -> list[Change]:
     """Every change of one task, oldest first, by following its entries back."""
-    found: list[Change] = []
+    try:
+        return [*_backwards(journal, ledger, task_id)][::-1]
+    except _Broken:
+        return _life_by_scan(journal, ledger, task_id)
+
+
+def _backwards(journal: Journal, ledger: Ledger, task_id: str) -> Iterator[Change]:
+    """The changes of one task, newest first."""
     position = ledger.row(task_id).entry
     while position is not None:
         entry = journal.read(position)
         prev = as_object(entry.get("prev")) if entry is not None else None
         if entry is None or prev is None or task_id not in prev:
-            return _life_by_scan(journal, ledger, task_id)  # a spoiled row or entry broke the chain
-        found.append(change_from(position, entry))
+            raise _Broken
+        yield change_from(position, entry)
         before = prev[task_id]
         position = before if isinstance(before, int) and before < position else None
-    return found[::-1]
 
 
 def _life_by_scan(journal: Journal, ledger: Ledger, task_id: str) -> list[Change]:
@@ -70,12 +80,20 @@ def _life_by_scan(journal: Journal, ledger: Ledger, task_id: str) -> list[Change
 
 
 def last_seen(journal: Journal, ledger: Ledger, task_id: str) -> tuple[Task, Change] | None:
-    """How a task looked when it was last there, and the change that took it away."""
-    past = life(journal, ledger, task_id)
-    for index in range(len(past) - 1, -1, -1):
-        task = past[index].tasks.get(task_id)
+    """How a task looked when it was last there, and the change that took it away; no more is read than that."""
+    try:
+        return _last_in(_backwards(journal, ledger, task_id), task_id)
+    except _Broken:
+        return _last_in(reversed(_life_by_scan(journal, ledger, task_id)), task_id)
+
+
+def _last_in(newest_first: Iterable[Change], task_id: str) -> tuple[Task, Change] | None:
+    later: Change | None = None
+    for change in newest_first:
+        task = change.tasks.get(task_id)
         if task is not None:
-            return task, past[min(index + 1, len(past) - 1)]
+            return task, later or change
+        later = change
     return None
 
 
