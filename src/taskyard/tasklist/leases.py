@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import time
 
 from taskyard.clock import now_ms
 from taskyard.disk import files
@@ -27,6 +28,10 @@ if TYPE_CHECKING:
     from taskyard.tasklist.list_folder import ListFolder
 
 
+#: Younger than this, two records may look the same (coarse kernel clocks tick at 4-10 ms).
+_YOUNG_NS = 20_000_000
+
+
 class LeaseFiles:
     """The lease records of one list. Writers hold the task's lock."""
 
@@ -43,7 +48,8 @@ class LeaseFiles:
     def read(self, task_id: str) -> tuple[Lease | None, int]:
         """The record of a task, and how many holders it lost before.
 
-        Records are only ever replaced, so one that looks the same is the same.
+        Records are only ever replaced, so one that looks the same is the same, unless it is so young that
+        a clock tick may hide a second one (in a file whose number was given out again).
         """
         path = self._folder.lease(task_id)
         if not os.access(path, os.F_OK):
@@ -61,7 +67,10 @@ class LeaseFiles:
         except (Damaged, StorageError):
             return None, 0  # as good as none: its owner is then nobody's to presume dead
         record = _parsed(data) if data is not None else (None, 0)
-        self._read[task_id] = (look, record)
+        if time.time_ns() - found.st_mtime_ns > _YOUNG_NS:
+            self._read[task_id] = (look, record)
+        else:
+            self._read.pop(task_id, None)
         return record
 
     def write(self, task_id: str, lease: Lease | None, losses: int) -> None:
