@@ -114,7 +114,7 @@ class ListFiles:
 
         self.folder.make()
         self._network = is_network(self.folder.path)
-        writer = Writer(self.folder, self.tasks.reader, self.leases, sync=self.settings.durability == "power")
+        writer = Writer(self.folder, self.leases, sync=self.settings.durability == "power")
         settler = Settler(writer, self.tasks.reader, self.leases, self.hold)
         lock = RangeLock(self.folder.lock)
         self._spare.append(lock)

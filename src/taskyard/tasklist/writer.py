@@ -28,7 +28,7 @@ from taskyard.errors import StorageError
 from taskyard.tasklist.ledger import Ledger, Row, row_for
 from taskyard.tasklist.mark import Mark
 from taskyard.tasklist.model import Act, Lease, Task
-from taskyard.tasklist.reader import Seen, TaskReader
+from taskyard.tasklist.reader import Seen
 from taskyard.tasklist.task_file import encoded
 from taskyard.typed import NamedTuple
 
@@ -61,12 +61,11 @@ class Write(NamedTuple):
 class Writer:
     """Carries out changes in one list's folder."""
 
-    def __init__(self, folder: ListFolder, reader: TaskReader, leases: LeaseFiles, *, sync: bool):
+    def __init__(self, folder: ListFolder, leases: LeaseFiles, *, sync: bool):
         self.folder = folder
         self.ledger = Ledger(folder.ledger)
         self.mark = Mark(folder.mark)
         self.journal = Journal(folder.log, sync=sync)
-        self._reader = reader
         self._leases = leases
         self._sync = sync
 
