@@ -24,7 +24,6 @@ class Settings(NamedTuple):
     durability: str = "process"  #: "process" survives kill -9 of anything; "power" also a power cut, by fsync
     debounce: float = 0.01  #: seconds a burst of file events may gather before watchers wake; at most 0.05
     poll_interval: float = 5.0  #: how often a watcher looks by itself while something is unfinished
-    lease_seconds: float = 600.0  #: how long a time lease lasts between renewals
     lease_losses: int = 3  #: this many lost holders set a task aside for a person
     hook_timeout: float = 60.0  #: a hook still running then is ended and does not block
     paths_policy: str = "warn"  #: overlapping `paths` of two open claims: "warn", "refuse" or "off"
