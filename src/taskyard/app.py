@@ -267,9 +267,16 @@ def folder_of(tasks_dir: str | os.PathLike[str] | None) -> str:
 
 
 def _alive(lock: str, host: str) -> bool | None:
-    from taskyard.tasklist.instances import alive
+    global _ask
+    if _ask is None:
+        from taskyard.tasklist.instances import alive
 
-    return alive(lock, host)
+        _ask = alive
+    return _ask(lock, host)
+
+
+#: The kernel's word on a holder, once somebody asks: many a list has no holders.
+_ask: Callable[[str, str], bool | None] | None = None
 
 
 def _is_claude(folder: str) -> bool:

@@ -14,6 +14,7 @@ import fcntl
 import os
 import struct
 import time
+from _thread import allocate_lock
 
 from taskyard.clock import elapsed
 from taskyard.disk.files import storage_error
@@ -29,6 +30,11 @@ _MOMENTS = (0.00005, 0.0001, 0.0002, 0.0004, 0.0008, 0.0016)
 #: Descriptors that hold locks now, so that a forked child can let go of its copies: it shares
 #: the lock otherwise, and keeps it alive after our death.
 _held: set[int] = set()
+
+#: Files of living holders, open to be asked about again: they hold no lock, so children may share them.
+_asked: dict[str, int] = {}
+_asking = allocate_lock()
+_MOST_ASKED = 64
 
 #: Raised in every forked child, whose copies of its parent's locks are closed.
 _forks = 0
@@ -75,11 +81,6 @@ class RangeLock:
             raise storage_error(self.path, error) from error
         return True
 
-    def is_taken(self, offset: int) -> bool:
-        """Whether somebody else holds byte `offset` right now."""
-        asked = _FLOCK.pack(fcntl.F_WRLCK, os.SEEK_SET, offset, 1, 0)
-        return bool(_FLOCK.unpack(fcntl.fcntl(self.fd, fcntl.F_OFD_GETLK, asked))[0] != fcntl.F_UNLCK)
-
     def _soon(self, request: bytes) -> bool:
         """Try again after moments of sleep: most locks are held for less time than it takes to start a thread.
 
@@ -91,9 +92,10 @@ class RangeLock:
                 return True
         return False
 
-    def release(self) -> None:
-        """Let go of everything, but keep the file open for the next time."""
-        fcntl.fcntl(self.fd, fcntl.F_OFD_SETLK, _RELEASE)
+    def release(self, offset: int | None = None) -> None:
+        """Let go of everything, or of one byte, but keep the file open for the next time."""
+        request = _RELEASE if offset is None else _FLOCK.pack(fcntl.F_UNLCK, os.SEEK_SET, offset, 1, 0)
+        fcntl.fcntl(self.fd, fcntl.F_OFD_SETLK, request)
 
     def inode(self) -> int:
         """What tells the lock file from another one made later in its place; 0 if it is no longer ours to use."""
@@ -159,21 +161,34 @@ class _Waiter:
 
 
 def is_held(path: str, offset: int = 0) -> bool:
-    """Whether some living process holds byte `offset` of `path`, by the kernel's word."""
-    try:
-        fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK)
-    except FileNotFoundError:
-        return False
-    except OSError as error:
-        raise storage_error(path, error) from error
-    try:
-        asked = _FLOCK.pack(fcntl.F_RDLCK, os.SEEK_SET, offset, 1, 0)
-        answer = fcntl.fcntl(fd, fcntl.F_OFD_GETLK, asked)
-        return bool(_FLOCK.unpack(answer)[0] != fcntl.F_UNLCK)
-    except OSError as error:
-        raise storage_error(path, error) from error
-    finally:
-        os.close(fd)
+    """Whether some living process holds byte `offset` of `path`, by the kernel's word.
+
+    The file of a living holder is kept open: whoever works beside it asks about it again and again.
+    """
+    with _asking:
+        fd = _asked.get(path, -1)
+        try:
+            if fd >= 0 and _is_locked(fd, offset):
+                return True
+            if fd >= 0:
+                os.close(_asked.pop(path))  # dead; or it came back, with another file of the same name
+            fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK)
+            if not _is_locked(fd, offset):
+                os.close(fd)
+                return False
+        except FileNotFoundError:
+            return False
+        except OSError as error:
+            raise storage_error(path, error) from error
+        while len(_asked) >= _MOST_ASKED:
+            os.close(_asked.pop(next(iter(_asked))))
+        _asked[path] = fd
+        return True
+
+
+def _is_locked(fd: int, offset: int) -> bool:
+    asked = _FLOCK.pack(fcntl.F_RDLCK, os.SEEK_SET, offset, 1, 0)
+    return bool(_FLOCK.unpack(fcntl.fcntl(fd, fcntl.F_OFD_GETLK, asked))[0] != fcntl.F_UNLCK)
 
 
 def holder_of(path: str, offset: int, length: int = 1) -> str:
@@ -223,8 +238,9 @@ def _command(pid: int) -> str:
 
 
 def _let_go_in_child() -> None:
-    global _forks
+    global _forks, _asking
     _forks += 1
+    _asking = allocate_lock()  # another thread of the parent may have held it
     for fd in _held:
         try:
             os.close(fd)

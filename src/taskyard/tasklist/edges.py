@@ -13,7 +13,8 @@ from taskyard.clock import now_ms
 from taskyard.errors import AlreadyExists, Cycle, Damaged, TaskNotFound
 from taskyard.tasklist import graph, history
 from taskyard.tasklist.model import Act, Draft, Task, TaskStatus
-from taskyard.tasklist.writer import Interfered, Write
+from taskyard.tasklist.starting_over import Interfered
+from taskyard.tasklist.writer import Write
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from taskyard.disk.folder_lock import FolderLock
 from taskyard.names import LARGEST_ID
+from taskyard.tasklist.starting_over import LockLost
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -17,10 +18,6 @@ if TYPE_CHECKING:
 
     from taskyard.disk.kernel_lock import RangeLock
     from taskyard.tasklist.list_folder import ListFolder
-
-
-class LockLost(Exception):
-    """Another program took our folder lock for abandoned: start over."""
 
 
 class Hold:
@@ -59,6 +56,7 @@ class Hold:
         self._kernel = kernel
         self._give_back = give_back
         self._folders: list[FolderLock] = []
+        self._timeout = timeout
         writing = sorted({int(task_id) for task_id in ids})
         what = f"list {folder.name!r}"
         try:
@@ -90,6 +88,17 @@ class Hold:
     def _take_folder(self, target: str, what: str, timeout: float, *, guarded: bool) -> None:
         self._folders.append(FolderLock(target, timeout=timeout, what=what, guarded=guarded))
 
+    def narrow(self, task_id: str) -> None:
+        """Give the list back and go on with one new task: nobody else has its id, and creates run side by side.
+
+        Its file is not there yet, so npm has nothing to lock. Without kernel locks the list stays held.
+        """
+        if self._kernel is None:
+            return
+        self._kernel.take(int(task_id), timeout=self._timeout, what=f"task #{task_id}")
+        self._give_back_folders()
+        self._kernel.release(0)
+
     def check(self) -> None:
         """Make sure, right before a write, that the folder locks are still ours.
 
@@ -102,12 +111,15 @@ class Hold:
 
     def release(self) -> None:
         """Give everything back, in reverse order."""
-        while self._folders:
-            self._folders.pop().release()
+        self._give_back_folders()
         if self._kernel is not None:
             self._kernel.release()
             self._give_back(self._kernel)
             self._kernel = None
+
+    def _give_back_folders(self) -> None:
+        while self._folders:
+            self._folders.pop().release()
 
     def __enter__(self) -> Hold:
         return self

@@ -14,9 +14,7 @@ import time
 from taskyard.clock import now_ms
 from taskyard.disk import files
 from taskyard.disk.follow import follow
-from taskyard.errors import Damaged, StorageError
 from taskyard.names import is_id
-from taskyard.shapes import as_object
 from taskyard.tasklist.model import Lease, Task
 from taskyard.typed import cast
 
@@ -30,6 +28,16 @@ if TYPE_CHECKING:
 
 #: Younger than this, two records may look the same (coarse kernel clocks tick at 4-10 ms).
 _YOUNG_NS = 20_000_000
+
+#: Far more than any record needs; what is larger is none.
+_LARGEST = 65536
+
+_READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
+
+
+_decode = json.JSONDecoder().raw_decode
+
+_TEXTS = ("owner", "instance", "token", "kind", "host", "lock")
 
 
 class LeaseFiles:
@@ -52,23 +60,21 @@ class LeaseFiles:
         a clock tick may hide a second one (in a file whose number was given out again).
         """
         path = self._folder.lease(task_id)
-        if not os.access(path, os.F_OK):
-            return None, 0
         try:
-            found = os.lstat(path)
+            if (known := self._read.get(task_id)) is not None and known[0] == _looks(os.lstat(path)):
+                return known[1]
+            fd = os.open(path, _READ)
+        except OSError:
+            return None, 0  # none, or as good as none: its owner is then nobody's to presume dead
+        try:
+            found, data = os.fstat(fd), os.pread(fd, _LARGEST + 1, 0)
         except OSError:
             return None, 0
-        look = (found.st_ino, found.st_mtime_ns, found.st_size)
-        known = self._read.get(task_id)
-        if known is not None and known[0] == look:
-            return known[1]
-        try:
-            data = files.read(path, most=65536)
-        except (Damaged, StorageError):
-            return None, 0  # as good as none: its owner is then nobody's to presume dead
-        record = _parsed(data) if data is not None else (None, 0)
+        finally:
+            os.close(fd)
+        record = _parsed(data) if len(data) <= _LARGEST else (None, 0)
         if time.time_ns() - found.st_mtime_ns > _YOUNG_NS:
-            self._read[task_id] = (look, record)
+            self._read[task_id] = (_looks(found), record)
         else:
             self._read.pop(task_id, None)
         return record
@@ -152,24 +158,25 @@ class LeaseFiles:
         self._feed, self._looked = None, False
 
 
+def _looks(found: os.stat_result) -> tuple[int, int, int]:
+    return found.st_ino, found.st_mtime_ns, found.st_size
+
+
 def _parsed(data: bytes) -> tuple[Lease | None, int]:
     """A record as written above; one that cannot be read holds nothing."""
     try:
-        raw = as_object(json.loads(data)) or {}
+        raw = _decode(data.decode())[0]
     except (ValueError, RecursionError):
         return None, 0
-    texts = {name: raw.get(name, "") for name in ("owner", "instance", "token", "kind", "host", "lock")}
-    numbers = {name: raw.get(name) for name in ("since", "expires", "span", "losses")}
-    losses = numbers["losses"] if isinstance(numbers["losses"], int) else 0
-    if not texts["token"] or not all(isinstance(text, str) for text in texts.values()):
+    if not isinstance(raw, dict):
+        return None, 0
+    get = cast("dict[str, object]", raw).get
+    losses, since, expires, span = get("losses"), get("since"), get("expires"), get("span")
+    losses = losses if isinstance(losses, int) else 0
+    texts = [text for name in _TEXTS if isinstance(text := get(name, ""), str)]
+    if len(texts) < len(_TEXTS) or not texts[2]:
         return None, losses
-    since, expires, span = numbers["since"], numbers["expires"], numbers["span"]
-    return (
-        Lease(
-            **cast("dict[str, str]", texts),
-            since=since if isinstance(since, int) else 0,
-            expires=expires if isinstance(expires, int) else None,
-            span=span if isinstance(span, int) else 0,
-        ),
-        losses,
-    )
+    owner, instance, token, kind, host, lock = texts
+    since = since if isinstance(since, int) else 0
+    expires = expires if isinstance(expires, int) else None
+    return Lease(owner, instance, token, kind, since, expires, span if isinstance(span, int) else 0, host, lock), losses

@@ -70,7 +70,7 @@ class ListCore:
         name = agent or self.agent
         if not name:
             raise UsageError("Who claims it? Give an agent's name (`agent=`, `--by`, or TASKYARD_AGENT).")
-        return check_name("an agent", name)
+        return name
 
     def _caller(
         self,
@@ -83,7 +83,7 @@ class ListCore:
         claims: bool = False,
     ) -> rules.Caller:
         """Who asks: with the token of the claim they believe to hold, and a lease to claim under."""
-        if agent is not None:
+        if agent is not None and agent is not self.agent:
             check_name("an agent", agent)
         if token is None and task_id in self._tokens:
             holder, remembered = self._tokens[task_id]
@@ -104,11 +104,12 @@ class ListCore:
         return task._replace(notes=notes) if notes else task
 
     def _metadata(self, metadata: Mapping[str, object] | None, extras: Extras) -> dict[str, object]:
-        from taskyard.tasklist.extras import check_extras
-
         found = checked_metadata(metadata)
-        if extras and (given := check_extras(**extras)):
-            found["taskyard"] = {**(as_object(found.get("taskyard")) or {}), **given}
+        if extras:
+            from taskyard.tasklist.extras import check_extras
+
+            if given := check_extras(**extras):
+                found["taskyard"] = {**(as_object(found.get("taskyard")) or {}), **given}
         return found
 
     def _tell_owner(self, task: Task, before: str | None, by: str | None) -> None:
@@ -132,10 +133,11 @@ def _nobody() -> Outside:
 
 def checked_metadata(metadata: Mapping[str, object] | None) -> dict[str, object]:
     """A copy of `metadata` that can be stored; of none, an empty one."""
+    if metadata is None:
+        return {}
     from taskyard.tasklist.task_file import check_metadata
 
-    given: object = dict(metadata) if isinstance(metadata, Mapping) else metadata
-    return check_metadata(given) if given is not None else {}
+    return check_metadata(dict(metadata) if isinstance(metadata, Mapping) else metadata)
 
 
 def _check_seconds(seconds: object) -> float:

@@ -15,6 +15,8 @@ from taskyard.errors import Busy, Damaged, StorageError, TaskNotFound
 from taskyard.names import LARGEST_ID, nearest_ids
 from taskyard.tasklist.ledger import look
 from taskyard.tasklist.listing import ListReader
+from taskyard.tasklist.starting_over import LockLost, Unsettled
+from taskyard.typed import NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -37,8 +39,14 @@ if TYPE_CHECKING:
 _TRIES = 50
 
 
-class Unsettled(Exception):
-    """A dead writer's intent is in the way: settle it, then start over."""
+class Opened(NamedTuple):
+    """What only those who write need; loading it waits for the first of them."""
+
+    inode: int  #: of the lock file, which tells this folder from one made later in its place
+    writer: Writer
+    settler: Settler
+    take: type[Hold]
+    lock: type[RangeLock]
 
 
 class ListFiles:
@@ -58,7 +66,7 @@ class ListFiles:
         self.leases = self.tasks.leases
         self._foreign = foreign
         self._network = False
-        self._opened: tuple[int, Writer, Settler] | None = None
+        self._opened: Opened | None = None
         self._spare: list[RangeLock] = []
         self._opening = RLock()
         self._last_id = 0
@@ -66,12 +74,12 @@ class ListFiles:
     @property
     def writer(self) -> Writer:
         """What writes; opening it makes the folder, and settles what dead writers left."""
-        return self._open()[1]
+        return (self._opened or self._open()).writer
 
     @property
     def settler(self) -> Settler:
         """What brings log and files together."""
-        return self._open()[2]
+        return self._open().settler
 
     def writer_if_allowed(self) -> Writer | None:
         """The writer, or None where we may only read."""
@@ -99,16 +107,17 @@ class ListFiles:
         row = writer.ledger.row(task_id) if writer is not None else None
         return row is not None and row.entry is not None and row.intent is None and not row.is_present
 
-    def _open(self) -> tuple[int, Writer, Settler]:
+    def _open(self) -> Opened:
         opened = self._opened
         if opened is None:
             with self._opening:
                 opened = self._opened or self._opened_now()
         return opened
 
-    def _opened_now(self) -> tuple[int, Writer, Settler]:
+    def _opened_now(self) -> Opened:
         from taskyard.disk.kernel_lock import RangeLock
         from taskyard.disk.mounts import is_network
+        from taskyard.tasklist.hold import Hold
         from taskyard.tasklist.settle import Settler
         from taskyard.tasklist.writer import Writer
 
@@ -118,7 +127,7 @@ class ListFiles:
         settler = Settler(writer, self.tasks.reader, self.leases, self.hold)
         lock = RangeLock(self.folder.lock)
         self._spare.append(lock)
-        self._opened = opened = (lock.inode(), writer, settler)
+        self._opened = opened = Opened(lock.inode(), writer, settler, Hold, RangeLock)
         if not writer.ledger.highest() and writer.journal.end():
             settler.relearn()
         for task_id in settler.unsettled():
@@ -129,7 +138,7 @@ class ListFiles:
         """Let go of open files."""
         with self._opening:
             if self._opened is not None:
-                self._opened[1].close()
+                self._opened.writer.close()
                 self._opened = None
             self._spared(0)
             self.tasks.close()
@@ -149,15 +158,14 @@ class ListFiles:
         `making`: these tasks' files are not there yet, so there is nothing for npm to lock. `timeout`: other than
         the setting's.
         """
-        from taskyard.tasklist.hold import Hold
-
-        return Hold(
+        kernel = self._borrow()
+        return self._open().take(
             self.folder,
             ids,
             reading=reading,
             whole=whole,
             everything=everything,
-            kernel=self._borrow(),
+            kernel=kernel,
             give_back=self._spare.append,
             foreign=self._foreign and not making,
             timeout=self.settings.lock_timeout if timeout is None else timeout,
@@ -165,34 +173,22 @@ class ListFiles:
 
     def _borrow(self) -> RangeLock | None:
         """The list's lock file, open; everything is opened anew if the folder is no longer the same."""
-        from taskyard.disk.kernel_lock import RangeLock
-
         for _ in range(3):
-            known = self._open()[0]
+            opened = self._open()
             if self._network:
                 return None
-            if (spare := self._spared(known)) is not None:
+            if (spare := self._spared(opened.inode)) is not None:
                 return spare
             try:
-                lock = RangeLock(self.folder.lock)
+                lock = opened.lock(self.folder.lock)
             except StorageError:
                 pass  # the folder is gone: opening makes it anew, or says why not
             else:
-                if lock.inode() == known:
+                if lock.inode() == opened.inode:
                     return lock
                 lock.close()
             self.close()
         raise StorageError(self.folder.path, "it is being removed again and again")
-
-    def is_busy(self, task_id: str) -> bool:
-        """Whether somebody is just writing this task, as far as the kernel knows."""
-        lock = self._borrow()
-        if lock is None:
-            return False
-        try:
-            return lock.is_taken(int(task_id))
-        finally:
-            self._spare.append(lock)
 
     def _spared(self, inode: int) -> RangeLock | None:
         """A lock file left open by an earlier operation; those of a folder that is gone are closed."""
@@ -239,16 +235,13 @@ class ListFiles:
 
     def persist(self, attempt: Callable[[], T]) -> T:
         """Do `attempt`, and again from the start when something got in between."""
-        from taskyard.tasklist.hold import LockLost
-        from taskyard.tasklist.writer import Interfered
-
         for _ in range(_TRIES):
             try:
                 return attempt()
-            except (Unsettled, Interfered) as found:
-                self.settler.settle(str(found.args[0]))
+            except Unsettled as found:
+                self.settler.settle(found.task_id)
             except LockLost:
-                pass  # we slept past our lock: everything is read anew
+                pass  # everything is read anew
         raise Busy(f"list {self.folder.name!r}", "another program that keeps writing", self.settings.lock_timeout)
 
     def next_id(self) -> str:

@@ -21,13 +21,17 @@ class Mark:
     def __init__(self, path: str) -> None:
         self._path = path
         self._fd = -1
+        self._size = 0
 
     def read(self) -> int:
         """The highest id given out, as the mark has it."""
         try:
-            if self._fd < 0 or not os.fstat(self._fd).st_nlink:
+            found = os.fstat(self._fd) if self._fd >= 0 else None
+            if found is None or not found.st_nlink:
                 self.close()
                 self._fd = os.open(self._path, _OPEN, 0o644)
+                found = os.fstat(self._fd)
+            self._size = found.st_size
             return number_in(os.pread(self._fd, 64, 0))
         except OSError as error:
             raise storage_error(self._path, error) from error
@@ -37,7 +41,7 @@ class Mark:
         data = b"%d" % value
         try:
             os.pwrite(self._fd, data, 0)
-            if os.fstat(self._fd).st_size > len(data):  # garbage of another program behind it, or an id taken back
+            if self._size > len(data):  # garbage of another program behind it, or an id taken back
                 os.ftruncate(self._fd, len(data))
         except OSError as error:
             raise storage_error(self._path, error) from error

@@ -96,17 +96,23 @@ class TaskList(Keeping):
             AlreadyClaimed, AlreadyResolved, Blocked, AgentBusy, PathsOverlap, TaskNotFound
         """
         task_id = check_id(task_id)
-        from taskyard.tasklist.overlap import refuse_overlap, warnings
-
         caller = self._caller(task_id, self._somebody(agent), force=force, seconds=lease, token=token, claims=True)
         if self.settings.paths_policy == "refuse":
+            from taskyard.tasklist.overlap import refuse_overlap
+
             refuse_overlap(self.store, task_id, caller.agent)
         rule = rules.claim_if_idle if check_busy else rules.claim
         act = self._act(caller.agent, "claim", force=force)
         task = self.store.update(
             task_id, lambda facts: rule(facts, caller), act, with_blockers=True, whole_list=check_busy
         )
-        return self._claimed(task, warnings(self.store, task, self.settings.paths_policy))
+        return self._claimed(task, self._overlaps(task) if task.extra else ())
+
+    def _overlaps(self, task: Task) -> tuple[str, ...]:
+        """Who else works on the paths that a task names."""
+        from taskyard.tasklist.overlap import warnings
+
+        return warnings(self.store, task, self.settings.paths_policy)
 
     def claim_next(
         self,

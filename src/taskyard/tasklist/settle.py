@@ -16,8 +16,9 @@ from taskyard.names import is_id
 from taskyard.shapes import as_object
 from taskyard.tasklist.ledger import Row, row_for
 from taskyard.tasklist.model import Act
+from taskyard.tasklist.starting_over import Interfered
 from taskyard.tasklist.task_file import encoded
-from taskyard.tasklist.writer import Interfered, Write
+from taskyard.tasklist.writer import Write
 from taskyard.typed import NamedTuple
 
 TYPE_CHECKING = False

@@ -52,7 +52,15 @@ def _finite(text: str) -> float:
     return number
 
 
-_decode = json.JSONDecoder(parse_constant=_refuse_constant, parse_float=_finite).decode
+_decoder = json.JSONDecoder(parse_constant=_refuse_constant, parse_float=_finite)
+
+
+def _decoded(text: str) -> object:
+    if text.startswith("{"):  # nearly always, and then without a search for white space before and after
+        found, end = _decoder.raw_decode(text)
+        if end == len(text):
+            return found
+    return _decoder.decode(text)
 
 
 def document(data: bytes) -> dict[str, object]:
@@ -62,7 +70,7 @@ def document(data: bytes) -> dict[str, object]:
         Unreadable: there is none.
     """
     try:
-        found = _decode(data.decode("utf-8"))
+        found = _decoded(data.decode("utf-8"))
     except (ValueError, RecursionError) as error:
         raise Unreadable("it is empty" if not data.strip(b"\0 \n") else f"it is not JSON ({error})") from None
     if not isinstance(found, dict):

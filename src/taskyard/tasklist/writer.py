@@ -29,6 +29,7 @@ from taskyard.tasklist.ledger import Ledger, Row, row_for
 from taskyard.tasklist.mark import Mark
 from taskyard.tasklist.model import Act, Lease, Task
 from taskyard.tasklist.reader import Seen
+from taskyard.tasklist.starting_over import Interfered
 from taskyard.tasklist.task_file import encoded
 from taskyard.typed import NamedTuple
 
@@ -42,10 +43,6 @@ if TYPE_CHECKING:
 
 _to_json = json.JSONEncoder().encode
 _DRAFT = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
-
-
-class Interfered(Exception):
-    """Another program wrote between our read and our write: look again and start over."""
 
 
 class Write(NamedTuple):

@@ -1,0 +1,190 @@
+"""
+Changing single tasks of a list in files: which locks that needs, which facts are gathered under
+them, what is written.
+
+Loaded with the first write: a mere look at a list does without all that writers need.
+"""
+
+from __future__ import annotations
+
+import time
+
+from taskyard.clock import now_ms
+from taskyard.errors import AlreadyClaimed, AlreadyResolved, Busy, Conflict, Damaged, StorageError, TaskNotFound
+from taskyard.tasklist.edges import create_linked, new_task
+from taskyard.tasklist.model import Act, Decision, Draft, Facts, Lease, Task
+from taskyard.tasklist.rules import lose
+from taskyard.tasklist.writer import Write
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from taskyard.tasklist.hold import Hold
+    from taskyard.tasklist.list_files import ListFiles
+    from taskyard.tasklist.reader import Seen
+    from taskyard.tasklist.store import Rule
+
+#: How often a claim looks at a task somebody is just writing before it waits in line, and the seconds in between.
+_GLANCES = 10
+_GLANCE = 0.0003
+
+#: How much of a record is the file's; the rest belongs to answers.
+_STORED = Task._fields.index("lease")
+
+_LOOK = Act(None, "look", "watch")
+
+
+class Changing:
+    """The writing half of a file store."""
+
+    def __init__(self, list_files: ListFiles, on_aside: Callable[[Task], None]) -> None:
+        """`on_aside` hears of tasks that are set aside, when no lock is held."""
+        self._files = list_files
+        self._leases = list_files.leases
+        self._on_aside = on_aside
+        self._set_aside: list[Task] = []
+
+    def create(self, draft: Draft, act: Act, task_id: str | None) -> Task:
+        """Put a new task on the list, under a fresh id or a reserved one."""
+        if draft.blocks or draft.blocked_by:
+            return self._files.persist(lambda: create_linked(self._files, draft, act, task_id))
+        if task_id is not None:
+            return self._files.persist(lambda: self._create_reserved(draft, act, task_id))
+        return self._files.persist(lambda: self._create(draft, act))
+
+    def _create(self, draft: Draft, act: Act) -> Task:
+        new_id = ""
+        try:
+            with self._files.hold(whole=True) as hold:
+                new_id = self._files.next_id()
+                hold.narrow(new_id)
+                task = new_task(new_id, draft)
+                self._files.writer.commit(hold, act, (Write(new_id, None, task, is_new=True),))
+        except StorageError:
+            if new_id:
+                self._files.take_back(new_id)
+            raise
+        return task
+
+    def _create_reserved(self, draft: Draft, act: Act, task_id: str) -> Task:
+        task = new_task(task_id, draft)
+        with self._files.hold([task_id], making=True) as hold:
+            self._files.writer.commit(hold, act, (Write(task_id, None, task),))
+        return task
+
+    def update(self, task_id: str, rule: Rule, act: Act, *, with_blockers: bool, whole_list: bool) -> Task:
+        """Let `rule` decide about one task under its lock, and save what it says."""
+        try:
+            return self._decide(task_id, rule, act, with_blockers, whole_list)
+        finally:
+            while self._set_aside:
+                self._on_aside(self._set_aside.pop())
+
+    def _decide(self, task_id: str, rule: Rule, act: Act, with_blockers: bool, whole_list: bool) -> Task:
+        reading: Sequence[str] = ()
+        if with_blockers:
+            # Many may want the same task at once: all but one can be refused without ever waiting for its lock.
+            for _ in range(_GLANCES):
+                reading = self._blockers_unless_refused(task_id, rule, whole_list)
+                try:
+                    return self._persist(task_id, rule, act, reading, with_blockers, whole_list, patient=False)
+                except Busy:
+                    time.sleep(_GLANCE)
+        return self._persist(task_id, rule, act, reading, with_blockers, whole_list, patient=True)
+
+    def _persist(
+        self, task_id: str, rule: Rule, act: Act, reading: Sequence[str], blockers: bool, whole: bool, *, patient: bool
+    ) -> Task:
+        return self._files.persist(lambda: self._update(task_id, rule, act, reading, blockers, whole, patient=patient))
+
+    def _blockers_unless_refused(self, task_id: str, rule: Rule, whole_list: bool) -> Sequence[str]:
+        """The blockers' ids. What needs no lock is refused here: that the task is somebody's, or done."""
+        task = self._files.tasks.get(task_id)
+        if task is None:
+            return ()
+        settled = task.is_done or (task.lease is not None and not self._leases.is_dead(task.lease))
+        if settled and not whole_list:
+            try:
+                rule(Facts(task, task.lease, _unseen, tuple))
+            except (AlreadyClaimed, AlreadyResolved):
+                raise
+            except Conflict:
+                pass  # worth a closer look, under the lock
+        return task.blocked_by
+
+    def _update(
+        self,
+        task_id: str,
+        rule: Rule,
+        act: Act,
+        reading: Sequence[str],
+        with_blockers: bool,
+        whole: bool,
+        *,
+        patient: bool,
+    ) -> Task:
+        timeout = None if patient else 0.0
+        with self._files.hold((task_id,), reading=reading, whole=whole, timeout=timeout) as hold:
+            task, seen = self._files.seen(task_id)
+            complete = not with_blockers or {*reading, task_id}.issuperset(task.blocked_by)
+            if complete:
+                lease, losses = self._leases.read(task_id)
+                if lease is not None and (lease.owner != task.owner or task.is_done):
+                    lease = None
+                if lease is not None and self._leases.is_dead(lease):
+                    task, seen, losses = self._lose(hold, task, seen, lease, losses)
+                    lease = None
+                facts = Facts(task, lease, self._files.tasks.look, self._files.tasks.everything)
+                return self._save(hold, act, facts, rule(facts), seen, losses)
+        # It has new blockers: start over with those.
+        return self._update(task_id, rule, act, task.blocked_by, with_blockers, whole, patient=patient)
+
+    def _save(self, hold: Hold, act: Act, facts: Facts, decision: Decision, seen: Seen | None, losses: int) -> Task:
+        task, lease = decision
+        if task[:_STORED] == facts.task[:_STORED]:
+            if lease != facts.lease:
+                self._leases.write(task.id, lease, losses)
+            return task._replace(lease=lease)
+        task = task._replace(updated_at=now_ms(), lease=None)
+        kept = 0 if task.is_done or (facts.task.is_held and not task.is_held) else losses
+        record = (lease, kept) if (lease, kept) != (facts.lease, losses) else None
+        self._files.writer.commit(hold, act, (Write(task.id, seen, task, record),))
+        return task._replace(lease=lease)
+
+    def _lose(
+        self, hold: Hold, task: Task, seen: Seen | None, lease: Lease, losses: int
+    ) -> tuple[Task, Seen | None, int]:
+        """Give back what a dead holder had, as a change of its own."""
+        losses += 1
+        back = lose(task, losses=losses, most=self._files.settings.lease_losses)._replace(updated_at=now_ms())
+        act = Act(lease.owner, "lease_lost", "watch", f"its holder {lease.instance} is gone (loss {losses})")
+        self._files.writer.commit(hold, act, (Write(task.id, seen, back, (None, losses)),))
+        if back.is_held:
+            self._set_aside.append(back)
+        return back, self._files.tasks.reader.read(task.id), losses
+
+    def release_dead(self, ids: Iterable[str]) -> bool:
+        """Put tasks of dead holders back into the pool; False where we may not, or somebody is at it."""
+        released = False
+        try:
+            for task_id in ids:
+                try:
+                    self.update(task_id, _as_it_is, _LOOK, with_blockers=False, whole_list=False)
+                    released = True
+                except (TaskNotFound, Damaged):
+                    pass  # another program's doing; it must not keep the others from coming back
+                self._files.settler.tidy_lease(task_id)
+        except (StorageError, Busy):
+            pass
+        return released
+
+
+def _as_it_is(facts: Facts) -> Decision:
+    """No change: only what a dead holder had comes back."""
+    return Decision(facts.task, facts.lease)
+
+
+def _unseen(_: str) -> Task | None:
+    """No other task: blockers are left out of a decision that only asks whose the task is."""
+    return None
