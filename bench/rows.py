@@ -3,7 +3,7 @@ Every row of `make bench` that concerns the list, mail and the command line, wit
 
 Judged rows run in memory with `foreign_writers=True`: we then take the same lock folders as the
 reference. Beside each, not judged: the same on a disk (`.disk`), and with our own kernel locks
-alone (`.alone`), as in a folder that no other program writes.
+alone (`.alone`), as in a folder that no other program writes; claims also against a leaner reference (`.lean`).
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ def all_rows(memory: str, disk: str, *, quick: bool = False) -> list[Row]:
         *_beside(Ground(memory, quick=quick, foreign_writers=False), ".alone"),
         *_beside(Ground(disk, quick=quick), ".disk"),
     ]
+    beside.append(_lean_claims(judged))
     by_name: dict[str, list[Row]] = {}
     for row in beside:
         by_name.setdefault(row.name.rsplit(".", 1)[0], []).append(row)
@@ -91,6 +92,20 @@ def _list_rows(ground: Ground) -> list[Row]:
             seconds=40,
         ),
     ]
+
+
+def _lean_claims(ground: Ground) -> Row:
+    """The same race against a reference that reads less than the original does."""
+    return Row(
+        "claim.10proc.lean",
+        "ms",
+        lambda: task_list.claims_ours(ground),
+        lambda: task_list.claims_reference(ground, lean=True),
+        None,
+        fewest=3,
+        most=5,
+        seconds=20,
+    )
 
 
 def _flat_row(ground: Ground) -> Row:

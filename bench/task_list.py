@@ -72,8 +72,9 @@ def claims_ours(ground: Ground) -> Sample:
     return _claims(ground, ground.command)
 
 
-def claims_reference(ground: Ground) -> Sample:
-    return _claims(ground, ground.reference)
+def claims_reference(ground: Ground, *, lean: bool = False) -> Sample:
+    """`lean`: without the look at all tasks that the original takes before it gives one out."""
+    return _claims(ground, lambda *args: ground.reference(*args, "--lean", "yes" if lean else "no"))
 
 
 def _claims(ground: Ground, command: Command) -> Sample:

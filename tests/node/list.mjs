@@ -1,6 +1,6 @@
 // The task list and the inboxes as Claude Code keeps them, in Node: the yardstick of `bench` and the hands of
-// `foreign_writer.mjs`. Same files, same locks, same waits; nothing is added that would slow it down, and where the
-// original repeats work that one process could do once (making `.lock`), it is done once.
+// `foreign_writer.mjs`. Same files, same locks, same waits, the same reads and writes in the same order, by what is
+// known of it; nothing is added that would slow it down, and files are checked by hand-written code.
 
 import { constants } from 'node:fs';
 import { open, readdir, readFile, rename, unlink, writeFile } from 'node:fs/promises';
@@ -12,8 +12,6 @@ import lockfile from 'proper-lockfile';
 const WAITING = { retries: { retries: 30, factor: 2, minTimeout: 5, maxTimeout: 100 } };
 const STATUSES = new Set(['pending', 'in_progress', 'completed']);
 const IN_PLACE = constants.O_RDWR | constants.O_CREAT;
-
-const made = new Set();
 
 const taskFile = (list, id) => join(list, `${id}.json`);
 
@@ -30,19 +28,17 @@ async function locked(file, work) {
 /** Run `work` under the list lock: `.lock.lock`, the lock of the empty file `.lock`. */
 async function listLocked(list, work) {
   const file = join(list, '.lock');
-  await madeOnce(file);
+  await made(file);
   return locked(file, work);
 }
 
-/** See that the empty `file` exists; asks the disk only the first time. */
-async function madeOnce(file) {
-  if (made.has(file)) return;
+/** See that the empty `file` exists, which a lock needs; before every lock, as the original does. */
+async function made(file) {
   try {
     await writeFile(file, '', { flag: 'wx', mode: 0o644 });
   } catch (error) {
     if (error.code !== 'EEXIST') throw error;
   }
-  made.add(file);
 }
 
 const messagesIn = async (file) => JSON.parse((await readFile(file, 'utf8')) || '[]');
@@ -190,21 +186,30 @@ export async function deleteTask(list, id) {
   return true;
 }
 
-async function refusal(list, task, agent) {
+/** Why `agent` may not have `task`, or null; `others` brings the tasks among which its blockers are. */
+async function refusal(task, agent, others) {
   if (task === null) return 'not_found';
   if (task.owner && task.owner !== agent) return 'already_claimed';
   if (task.status === 'completed') return 'already_resolved';
-  const blockers = await Promise.all(task.blockedBy.map((id) => getTask(list, id)));
-  return blockers.some((blocker) => blocker !== null && blocker.status !== 'completed') ? 'blocked' : null;
+  const open = new Set((await others(task)).filter((other) => other.status !== 'completed').map((other) => other.id));
+  return task.blockedBy.some((id) => open.has(id)) ? 'blocked' : null;
 }
 
-/** Claim under the task's own lock; answers 'ok' or why not. */
-export async function claimTask(list, id, agent) {
+/** The tasks that `task` waits for: all that a claim has to read, and less than the original reads. */
+async function blockersOf(list, task) {
+  return (await Promise.all(task.blockedBy.map((id) => getTask(list, id)))).filter((blocker) => blocker !== null);
+}
+
+/**
+ * Claim under the task's own lock; answers 'ok' or why not.
+ * As the original does, who may have the task looks for its blockers among all tasks; a `lean` one reads only those.
+ */
+export async function claimTask(list, id, agent, { lean = false } = {}) {
   if ((await getTask(list, id)) === null) return 'not_found';
   const file = taskFile(list, id);
   return locked(file, async () => {
     const task = await getTask(list, id);
-    const reason = await refusal(list, task, agent);
+    const reason = await refusal(task, agent, (of) => (lean ? blockersOf(list, of) : listTasks(list)));
     if (reason !== null) return reason;
     await writeInPlace(file, textOf({ ...task, owner: agent }));
     return 'ok';
@@ -216,7 +221,7 @@ export async function claimTaskIfIdle(list, id, agent) {
   return listLocked(list, async () => {
     const tasks = await listTasks(list);
     const task = tasks.find((each) => each.id === id) ?? null;
-    const reason = await refusal(list, task, agent);
+    const reason = await refusal(task, agent, () => tasks);
     if (reason !== null) return reason;
     const isOpenWork = (each) => each.owner === agent && each.id !== id && each.status !== 'completed';
     if (tasks.some(isOpenWork)) return 'agent_busy';
@@ -228,7 +233,7 @@ export async function claimTaskIfIdle(list, id, agent) {
 /** Append to an inbox: the whole array read, extended and put back by rename, under `<agent>.json.lock`. */
 export async function sendMail(inboxes, from, to, text) {
   const file = join(inboxes, `${to}.json`);
-  await madeOnce(file);
+  await made(file);
   await locked(file, async () => {
     const messages = await messagesIn(file);
     const timestamp = new Date().toISOString();

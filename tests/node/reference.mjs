@@ -1,7 +1,7 @@
 // The yardstick: what `bench` measures Taskyard against.
 //
 //   node reference.mjs create --dir LIST [--n 500] [--desc TEXT]
-//   node reference.mjs claim  --dir LIST [--n 100] [--agent NAME] [--busy-check yes]
+//   node reference.mjs claim  --dir LIST [--n 100] [--agent NAME] [--busy-check yes] [--lean yes]
 //   node reference.mjs list   --dir LIST [--rounds 5]
 //   node reference.mjs cold   --dir LIST
 //   node reference.mjs mail   --dir INBOXES [--n 500] [--agent NAME] [--to NAME]
@@ -16,7 +16,7 @@ import { dirname, join } from 'node:path';
 import { now, optionsFrom, say, started } from './barrier.mjs';
 
 const DEFAULTS = { dir: '', n: '500', desc: 'What is to be done, in a sentence or two.', rounds: '5', agent: 'ada',
-  to: 'lead', 'busy-check': 'no', warm: '100' };
+  to: 'lead', 'busy-check': 'no', lean: 'no', warm: '100' };
 
 /** `operation`, again when the lock was held for all of its 2.9 s; counts how often that happened. */
 async function persistently(operation, lost) {
@@ -66,15 +66,16 @@ async function create({ dir, n, desc, warm }) {
   say(await timed(Number(n), (i) => createTask(dir, draft(i))));
 }
 
-async function claim({ dir, n, agent, warm, 'busy-check': busy }) {
+async function claim({ dir, n, agent, warm, lean, 'busy-check': busy }) {
   const { claimTask, claimTaskIfIdle, createTask, updateTask } = await import('./list.mjs');
   const claimed = busy === 'yes' ? claimTaskIfIdle : claimTask;
+  const how = { lean: lean === 'yes' };
   await warmUp(dir, async (scratch) => {
     const id = await createTask(scratch, { subject: 'Warm up', description: 'w' });
-    for (let i = 0; i < Number(warm); i += 1) await claimed(scratch, id, agent);
+    for (let i = 0; i < Number(warm); i += 1) await claimed(scratch, id, agent, how);
   });
   say(await timed(Number(n), async (i) => {
-    const answer = await claimed(dir, String(i), agent);
+    const answer = await claimed(dir, String(i), agent, how);
     // With the busy check an agent must finish what it has before it gets more.
     if (busy === 'yes' && answer === 'ok') await updateTask(dir, String(i), () => ({ status: 'completed' }));
     return answer;
