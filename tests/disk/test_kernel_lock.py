@@ -121,6 +121,34 @@ def test_the_kernel_frees_what_a_killed_process_held(path: str) -> None:
 
 
 @pytest.mark.req("L-09")
+def test_one_who_came_back_in_another_file_of_the_same_name_is_seen(path: str) -> None:
+    with RangeLock(path) as first:
+        first.take(0, timeout=1, what="it")
+        assert is_held(path)
+    os.unlink(path)
+    assert not is_held(path)
+
+    with RangeLock(path) as second:
+        second.take(0, timeout=1, what="it")
+        assert is_held(path)
+
+
+def test_asking_about_many_living_holders_keeps_few_files_open(tmp_path: Path) -> None:
+    holders = [RangeLock(str(tmp_path / str(number))) for number in range(100)]
+    try:
+        for holder_ in holders:
+            holder_.take(0, timeout=1, what="it")
+        before = len(os.listdir("/proc/self/fd"))
+
+        assert all(is_held(holder_.path) for holder_ in holders * 2)
+
+        assert len(os.listdir("/proc/self/fd")) - before <= 64
+    finally:
+        for holder_ in holders:
+            holder_.close()
+
+
+@pytest.mark.req("L-09")
 def test_a_forked_child_neither_holds_nor_keeps_the_lock_of_its_parent(path: str) -> None:
     lock = RangeLock(path)
     lock.take(1, timeout=1, what="it")

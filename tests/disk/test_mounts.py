@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -9,11 +10,11 @@ import pytest
 from taskyard.disk.mounts import is_network
 
 TABLE = r"""
-21 1 254:0 / / rw,relatime shared:1 - ext4 /dev/vda rw
-36 21 0:40 / /mnt rw - nfs4 server:/export rw
-37 36 0:41 / /mnt/local\040disk rw shared:2 - tmpfs tmpfs rw
-38 21 0:42 / /home/me/far rw - fuse.sshfs me@far: rw
-39 21 0:43 / /home/me/far/\134040 rw - ext4 /dev/vdb rw
+21 1 4095:39 / / rw,relatime shared:1 - ext4 /dev/vda rw
+36 21 4095:40 / /mnt rw - nfs4 server:/export rw
+37 36 4095:41 / /mnt/local\040disk rw shared:2 - tmpfs tmpfs rw
+38 21 4095:42 / /home/me/far rw - fuse.sshfs me@far: rw
+39 21 4095:43 / /home/me/far/\134040 rw - ext4 /dev/vdb rw
 broken line
 """
 
@@ -36,6 +37,16 @@ def test_the_nearest_mount_decides(tmp_path: Path, folder: str, wanted: bool) ->
     (tmp_path / "mountinfo").write_text(TABLE)
 
     assert is_network(folder, table=str(tmp_path / "mountinfo")) is wanted
+
+
+@pytest.mark.req("L-02")
+@pytest.mark.parametrize(("kind", "wanted"), [("nfs4", True), ("ext4", False)])
+def test_the_device_of_the_folder_decides_wherever_it_is_mounted(tmp_path: Path, kind: str, wanted: bool) -> None:
+    number = tmp_path.stat().st_dev
+    line = f"40 21 {os.major(number)}:{os.minor(number)} / /elsewhere rw - {kind} server:/export rw\n"
+    (tmp_path / "mountinfo").write_text(TABLE + line)
+
+    assert is_network(str(tmp_path), table=str(tmp_path / "mountinfo")) is wanted
 
 
 @pytest.mark.req("L-02")

@@ -10,7 +10,7 @@ from support.killing import calls_of, killed_before, watched
 from support.repo import SOURCE, python_files, shown
 
 #: Of `os`, what changes nothing on disk, or does it by calls that are counted.
-_HARMLESS = "fdopen fsdecode fsencode getcwd geteuid getpid makedirs register_at_fork strerror uname walk"
+_HARMLESS = "fdopen fsdecode fsencode getcwd geteuid getpid major makedirs minor register_at_fork strerror uname walk"
 
 
 @pytest.mark.req("L-11")

@@ -28,6 +28,7 @@ def test_rows_are_found_by_id_and_in_order_and_holes_are_nothing(tmp_path: Path,
 
     assert {task_id: ledger.row(task_id) for task_id in rows} == rows
     assert list(ledger.rows()) == sorted(rows.items(), key=lambda item: int(item[0]))
+    assert ledger.intents() == sorted((key for key, row in rows.items() if row.intent is not None), key=int)
     assert look(str(path)) == rows
     assert ledger.highest() == max(map(int, rows), default=0)
     unheard = next(str(number) for number in range(1, 5001) if str(number) not in rows)

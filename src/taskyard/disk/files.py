@@ -124,7 +124,8 @@ def make_folder(path: str, *, mode: int = 0o700) -> None:
         StorageError: it is a file or a link, or the disk refused.
     """
     try:
-        os.makedirs(path, mode=mode, exist_ok=True)
+        if not os.path.isdir(path):
+            os.makedirs(path, mode=mode, exist_ok=True)
         found = os.lstat(path)
     except FileExistsError as error:
         raise StorageError(path, "it is a file, not a folder") from error

@@ -56,8 +56,7 @@ class Journal:
             StorageError: the disk refused; what it took of the entry is no entry.
         """
         with self._one_at_a_time:
-            if self._fd < 0 or self._born != _forks:
-                self._open(self._bases()[-1])
+            self._ready()
             while True:
                 offset = self._write(b"\n" + entry + b"\n")
                 if offset < self._limit:
@@ -91,8 +90,15 @@ class Journal:
     def known_end(self) -> int:
         """Some id that the next entry's will not be below: the log's end as we last saw it."""
         if self._known is None:
-            self._known = self.end()
+            with self._one_at_a_time:
+                self._ready()
+                self._known = self._base + os.fstat(self._fd).st_size
         return self._known
+
+    def _ready(self) -> None:
+        """See that the last segment is open."""
+        if self._fd < 0 or self._born != _forks:
+            self._open(self._bases()[-1])
 
     def _open(self, base: int) -> None:
         try:

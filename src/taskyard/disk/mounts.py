@@ -23,6 +23,11 @@ def is_network(folder: str, *, table: str = "/proc/self/mountinfo") -> bool:
             lines = file.readlines()
     except OSError:
         return False
+    device = _device(folder)
+    for line in lines:
+        if device and device in line.partition(" - ")[0]:
+            return _mount(line)[1] in _NETWORK
+    # Some file systems show their files another device than their mount: then the longest path decides.
     path = os.path.realpath(folder)
     best, kind = "", ""
     for line in lines:
@@ -30,6 +35,15 @@ def is_network(folder: str, *, table: str = "/proc/self/mountinfo") -> bool:
         if mount and _contains(mount, path) and len(mount) >= len(best):
             best, kind = mount, fs
     return kind in _NETWORK
+
+
+def _device(folder: str) -> str:
+    """The device of `folder` as the table writes it; spaces within its paths are escaped."""
+    try:
+        number = os.stat(folder).st_dev
+    except OSError:
+        return ""
+    return f" {os.major(number)}:{os.minor(number)} "
 
 
 def _mount(line: str) -> tuple[str, str]:

@@ -100,17 +100,18 @@ class Changing:
 
     def _blockers_unless_refused(self, task_id: str, rule: Rule, whole_list: bool) -> Sequence[str]:
         """The blockers' ids. What needs no lock is refused here: that the task is somebody's, or done."""
-        task = self._files.tasks.get(task_id)
+        task = self._files.tasks.look(task_id)
         if task is None:
             return ()
-        settled = task.is_done or (task.lease is not None and not self._leases.is_dead(task.lease))
-        if settled and not whole_list:
-            try:
-                rule(Facts(task, task.lease, _unseen, tuple))
-            except (AlreadyClaimed, AlreadyResolved):
-                raise
-            except Conflict:
-                pass  # worth a closer look, under the lock
+        if task.owner is not None and not whole_list:
+            lease = self._leases.current(task)
+            if task.is_done or (lease is not None and not self._leases.is_dead(lease)):
+                try:
+                    rule(Facts(task, lease, _unseen, tuple))
+                except (AlreadyClaimed, AlreadyResolved):
+                    raise
+                except Conflict:
+                    pass  # worth a closer look, under the lock
         return task.blocked_by
 
     def _update(

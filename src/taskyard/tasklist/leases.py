@@ -36,6 +36,7 @@ _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
 
 
 _decode = json.JSONDecoder().raw_decode
+_encode = json.JSONEncoder().encode
 
 _TEXTS = ("owner", "instance", "token", "kind", "host", "lock")
 
@@ -90,8 +91,9 @@ class LeaseFiles:
             except OSError as error:
                 raise files.storage_error(path, error) from error
             return
-        held = {} if lease is None else {k: v for k, v in lease._asdict().items() if v not in (None, "")}
-        files.replace(path, json.dumps({**held, "losses": losses}).encode())
+        held = {} if lease is None else {name: value for name, value in zip(lease._fields, lease) if value}
+        held["losses"] = losses
+        files.replace(path, _encode(held).encode())
 
     def current(self, task: Task) -> Lease | None:
         """The lease under which the task is owned now, dead or alive."""

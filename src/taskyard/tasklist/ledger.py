@@ -14,7 +14,7 @@ import struct
 import zlib
 
 from taskyard.disk.files import storage_error
-from taskyard.names import LARGEST_ID
+from taskyard.names import LARGEST_ID, is_id
 from taskyard.typed import NamedTuple
 
 TYPE_CHECKING = False
@@ -81,6 +81,16 @@ class Ledger:
         """The highest id any Taskyard ever knew of on this list."""
         return max(os.fstat(self._fd).st_size // _ROW.size - 1, 0)
 
+    def intents(self) -> list[str]:
+        """The ids some writer began to change and did not finish."""
+        found: list[str] = []
+        for first, data in _stretches(self._fd):
+            # Looked at all at once: nearly always there is none among thousands.
+            started = struct.unpack(f"<{len(data) // 8}Q", data)[1::3]
+            if any(started):
+                found += [str(first + index) for index, intent in enumerate(started) if intent]
+        return [task_id for task_id in found if is_id(task_id)]
+
     def rows(self) -> Iterator[tuple[str, Row]]:
         """Every id ever heard of, with its row; holes of a sparse file are skipped."""
         return _rows(self._fd)
@@ -103,6 +113,14 @@ def look(path: str) -> dict[str, Row] | None:
 
 
 def _rows(fd: int) -> Iterator[tuple[str, Row]]:
+    for first, data in _stretches(fd):
+        for index, fields in enumerate(_ROW.iter_unpack(data), first):
+            if (fields[0] or fields[1]) and 0 < index <= LARGEST_ID:
+                yield str(index), _row(fields)
+
+
+def _stretches(fd: int) -> Iterator[tuple[int, bytes]]:
+    """Whole rows, many at a time, each stretch with the number of its first; holes are passed over."""
     position, size = 0, os.fstat(fd).st_size
     while position < size:
         try:
@@ -112,11 +130,9 @@ def _rows(fd: int) -> Iterator[tuple[str, Row]]:
         position -= position % _ROW.size
         data = os.pread(fd, 4096 * _ROW.size, position)
         whole = len(data) - len(data) % _ROW.size
-        for index, fields in enumerate(_ROW.iter_unpack(data[:whole]), position // _ROW.size):
-            if (fields[0] or fields[1]) and 0 < index <= LARGEST_ID:
-                yield str(index), _row(fields)
         if not whole:
             return
+        yield position // _ROW.size, data[:whole]
         position += whole
 
 

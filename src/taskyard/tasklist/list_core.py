@@ -133,11 +133,12 @@ def _nobody() -> Outside:
 
 def checked_metadata(metadata: Mapping[str, object] | None) -> dict[str, object]:
     """A copy of `metadata` that can be stored; of none, an empty one."""
-    if metadata is None:
+    given: object = dict(metadata) if isinstance(metadata, Mapping) else metadata
+    if given is None:
         return {}
     from taskyard.tasklist.task_file import check_metadata
 
-    return check_metadata(dict(metadata) if isinstance(metadata, Mapping) else metadata)
+    return check_metadata(given)
 
 
 def _check_seconds(seconds: object) -> float:

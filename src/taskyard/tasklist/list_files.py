@@ -210,10 +210,12 @@ class ListFiles:
             TaskNotFound: there is none.
             Damaged: its file cannot be read.
         """
-        if self.writer.ledger.row(task_id).intent is not None:
+        opened = self._open()
+        row = opened.writer.ledger.row(task_id)
+        if row.intent is not None:
             raise Unsettled(task_id)
         found = self.tasks.reader.read(task_id)
-        self.settler.note_external(task_id, found)
+        opened.settler.note_external(task_id, found, row)
         if found is not None and found.damage is not None:
             raise Damaged(self.folder.task(task_id), found.damage)
         if found is not None and found.task is not None:

@@ -69,10 +69,11 @@ class ListFolder:
         files.make_folder(self.path, mode=0o755)
         for path in (self.ours, self.log, self.leases, self.tmp):
             files.make_folder(path, mode=0o700)
-        try:
-            files.create(self.npm_target, b"", mode=0o644)
-        except FileExistsError:
-            pass
+        if not os.access(self.npm_target, os.F_OK):
+            try:
+                files.create(self.npm_target, b"", mode=0o644)
+            except FileExistsError:
+                pass
 
     def ids_on_disk(self) -> Iterator[int]:
         """The ids for which there is something called `N.json`, whatever it is."""

@@ -65,10 +65,9 @@ class Settler:
 
     # -- what another program did ------------------------------------------------------------
 
-    def note_external(self, task_id: str, seen: Seen | None) -> None:
-        """Log another program's change to a task we hold, if there was one."""
-        row = self._writer.ledger.row(task_id)
-        if is_as_known(row, seen):
+    def note_external(self, task_id: str, seen: Seen | None, row: Row | None = None) -> None:
+        """Log another program's change to a task we hold, if there was one; `row` is what the ledger knows of it."""
+        if is_as_known(row or self._writer.ledger.row(task_id), seen):
             return
         if seen is not None and seen.damage is not None:
             # There is no state to log, but what came before must still be found.
@@ -141,7 +140,7 @@ class Settler:
 
     def unsettled(self) -> list[str]:
         """The tasks some writer began to change and did not finish."""
-        return [task_id for task_id, row in self._writer.ledger.rows() if row.intent is not None]
+        return self._writer.ledger.intents()
 
     def settle(self, task_id: str, *, timeout: float | None = None) -> None:
         """Complete or undo the change of `task_id` that its writer did not finish.
