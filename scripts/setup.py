@@ -47,6 +47,8 @@ NEEDS = (
     Need("npm", "npm", "fetches that writer's lock library"),
     Need("git", "git", "worktrees and repositories that tests make"),
     Need("strace", "strace", "kills a writer between two of its system calls"),
+    Need("zsh", "zsh", "the completions are tried in it"),
+    Need("fish", "fish", "the completions are tried in it"),
 )
 VENV_NEED = Need("ensurepip", "python3-venv", "makes the virtual environment")
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
-import shutil
+import pty
+import select
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -102,14 +104,39 @@ def test_bash_really_completes() -> None:
     assert _bash("taskyard task --list x done ''") == ["1", "2"]
 
 
-@pytest.mark.usefixtures("path_with_taskyard")
-@pytest.mark.skipif(shutil.which("zsh") is None, reason="no zsh here")
-def test_zsh_accepts_the_script() -> None:
-    subprocess.run(["zsh", "-n", "-c", SCRIPTS["zsh"]], timeout=30, check=True)
+def _zsh(line: str, *, until: bytes) -> None:
+    """Type `line` and a tab into a real zsh, and wait for it to show `until`."""
+    ours, theirs = pty.openpty()
+    env = {**os.environ, "TERM": "dumb", "PS1": "> "}
+    shell = subprocess.Popen(
+        ["zsh", "-f", "-i"], stdin=theirs, stdout=theirs, stderr=theirs, env=env, start_new_session=True
+    )
+    os.close(theirs)
+    try:
+        os.write(ours, b'autoload -Uz compinit; compinit -u -D; eval "$(taskyard completions zsh)"; echo rea""dy\n')
+        _shown(ours, b"ready")
+        os.write(ours, line.encode() + b"\t")
+        _shown(ours, until)
+    finally:
+        shell.kill()
+        shell.wait()
+        os.close(ours)
+
+
+def _shown(terminal: int, text: bytes) -> None:
+    deadline, seen = time.monotonic() + 30, b""
+    while text not in seen:
+        assert select.select([terminal], [], [], max(0.0, deadline - time.monotonic()))[0], seen
+        seen += os.read(terminal, 4096)
 
 
 @pytest.mark.usefixtures("path_with_taskyard")
-@pytest.mark.skipif(shutil.which("fish") is None, reason="no fish here")
+def test_zsh_really_completes() -> None:
+    _zsh("taskyard task li", until=b"taskyard task list ")
+    _zsh("taskyard task --list x done ", until=b"Write: the notes")
+
+
+@pytest.mark.usefixtures("path_with_taskyard")
 def test_fish_really_completes() -> None:
     script = f"{SCRIPTS['fish']}\ncomplete -C 'taskyard task --list x done '"
     done = subprocess.run(["fish", "-c", script], capture_output=True, text=True, timeout=30, check=True)
