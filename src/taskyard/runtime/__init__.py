@@ -1,0 +1,11 @@
+"""
+Background jobs: work that outlives whoever started it, and never lies about how it ended.
+
+    model       what a job is: its record, how it ended
+    folder      where a job lives on disk
+    ids         names of jobs
+    keeper/     the small process that looks after one job; everything it loads, it keeps in memory
+    starting    from a wish to a job: fork server or a keeper of its own
+    looking     any job, by any process: what is known of it now
+    ending      an end is written once, whoever races to write it
+"""

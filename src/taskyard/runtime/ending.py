@@ -1,0 +1,82 @@
+"""
+An end is written once, whoever races to write it.
+
+    1. notice            the decision: how it ended, and the news of it, in one file
+    2. end.json          linked from it, exclusively
+    3. outbox/…/new/     the notice is renamed there: its source exists once, so whoever comes second finds nothing
+
+Whoever writes an end holds `keeper.lock`: the keeper for its life, or, after its death, one who found the job
+without an end. A death between two steps is made good by the next look: from the notice on everything is decided.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+
+from taskyard.disk import files
+from taskyard.errors import Damaged
+from taskyard.runtime.folder import JobFolder, outbox
+from taskyard.shapes import as_object
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+def decide(folder: JobFolder, end: Mapping[str, object], news: Mapping[str, object] | None) -> None:
+    """Write how the job ended, and bring the news to its recipient; no news, no notice.
+
+    What was decided before, by somebody who died over it, stands. The caller holds the job's lock.
+    """
+    if read(folder.end) is None and read(folder.notice) is None:
+        data = json.dumps({"end": end, "news": news}).encode()
+        files.replace(folder.notice, data)
+    carry_out(folder)
+
+
+def carry_out(folder: JobFolder) -> None:
+    """Do what is left to do of a decided end. The caller holds the job's lock."""
+    decided = read(folder.notice)
+    if decided is None:
+        return
+    if not os.path.lexists(folder.end):
+        _link(folder, decided)
+    news = as_object(decided.get("news"))
+    if news is None:
+        _discard(folder.notice)
+        return
+    box = outbox(folder.home, str(news.get("recipient") or "me"))
+    for path in (f"{folder.home}/outbox", box, f"{box}/new"):
+        files.make_private_folder(path)
+    try:
+        os.rename(folder.notice, f"{box}/new/{news['id']}")
+    except FileNotFoundError:
+        pass  # somebody was quicker
+
+
+def _link(folder: JobFolder, decided: Mapping[str, object]) -> None:
+    temporary = f"{folder.end}.{os.getpid()}.{os.urandom(4).hex()}.tmp"
+    files.create(temporary, json.dumps(decided.get("end")).encode())
+    try:
+        os.link(temporary, folder.end)
+    except FileExistsError:
+        pass  # somebody was quicker, with the same words
+    finally:
+        os.unlink(temporary)
+
+
+def read(path: str) -> dict[str, object] | None:
+    """The object in a file of ours; None if there is none that can be read."""
+    try:
+        data = files.read(path)
+        return None if data is None else as_object(json.loads(data))
+    except (Damaged, ValueError, RecursionError):
+        return None
+
+
+def _discard(path: str) -> None:
+    try:
+        os.unlink(path)
+    except FileNotFoundError:
+        pass

@@ -1,0 +1,62 @@
+"""Where a job lives: `$TASKYARD_HOME/jobs/<id>/`, private to its user."""
+
+from __future__ import annotations
+
+from taskyard.typed import NamedTuple
+
+
+class JobFolder(NamedTuple):
+    """The files of one job."""
+
+    home: str
+    id: str
+
+    @property
+    def path(self) -> str:
+        """The folder itself."""
+        return f"{self.home}/jobs/{self.id}"
+
+    @property
+    def half_made(self) -> str:
+        """What it is called until its keeper holds it: nobody ever sees a job without one."""
+        return f"{self.home}/jobs/.new-{self.id}"
+
+    @property
+    def record(self) -> str:
+        """What the job is, and what became of it so far; replaced by its keeper alone."""
+        return f"{self.path}/job.json"
+
+    @property
+    def end(self) -> str:
+        """How it ended; written once."""
+        return f"{self.path}/end.json"
+
+    @property
+    def notice(self) -> str:
+        """The news of its end, until that is in somebody's outbox."""
+        return f"{self.path}/notice"
+
+    @property
+    def output(self) -> str:
+        """What it printed."""
+        return f"{self.path}/output"
+
+    @property
+    def lock(self) -> str:
+        """Held by its keeper for as long as that lives."""
+        return f"{self.path}/keeper.lock"
+
+    @property
+    def control(self) -> str:
+        """A pipe into its keeper: stop, pause, answer."""
+        return f"{self.path}/control"
+
+    @property
+    def children(self) -> str:
+        """The jobs that were started inside it, a file each."""
+        return f"{self.path}/children"
+
+
+def outbox(home: str, recipient: str) -> str:
+    """Where notices for `recipient` (a folder name) wait."""
+    return f"{home}/outbox/{recipient}"

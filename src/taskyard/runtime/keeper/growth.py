@@ -1,0 +1,86 @@
+"""
+The output of a job: that it stays below its cap, and how long it has been quiet.
+
+While it is quiet nothing is asked: the kernel signals the next write (dnotify on the job's folder, once). While it
+grows, a tick looks at its size, often enough that the fastest writer cannot pass the cap in between.
+Above the cap the oldest blocks are freed and the newest half stays; offsets stay true and the
+command never notices.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+
+from taskyard.runtime.keeper.kernel import punch
+
+#: No pipe or page cache takes more than this, in bytes a second.
+_FASTEST = 2_500_000_000
+
+_BLOCK = 4096
+
+#: Far from the cap a look now and then will do; it also tells when output last grew.
+_SLOWEST_TICK = 1.0
+
+
+class Full(Exception):
+    """The output is above its cap, and no block of it can be freed here."""
+
+
+class Growth:
+    """The size of one output file, as its keeper sees it."""
+
+    def __init__(self, folder: int, output: int, *, cap: int, now: float) -> None:
+        """`folder` and `output` are open descriptors; `cap` is in bytes on disk."""
+        self._folder = folder
+        self._output = output
+        self._cap = cap
+        self._size = 0
+        self.base = 0  #: everything before this offset was freed
+        self.last = now  #: when it last grew, as far as we looked
+        self.is_armed = False
+
+    @property
+    def size(self) -> int:
+        """As of the last look."""
+        return self._size
+
+    def look(self, now: float) -> bool:
+        """Take in what came since the last look, freeing what is too much; whether it grew.
+
+        Raises:
+            Full: it is above its cap and nothing can be freed.
+        """
+        found = os.fstat(self._output)
+        grew = found.st_size != self._size
+        if found.st_size < self._size:
+            self.base = 0  # the command truncated it: what is there now is all new
+        self._size = found.st_size
+        if grew:
+            self.last = now
+        if found.st_blocks * 512 > self._cap:
+            self._free(found.st_size)
+        return grew
+
+    def _free(self, size: int) -> None:
+        start, stop = self.base - self.base % _BLOCK, (size - self._cap // 2) // _BLOCK * _BLOCK
+        if stop <= start:
+            return
+        if not punch(self._output, start, stop - start):
+            raise Full
+        self.base = stop
+
+    def arm(self) -> None:
+        """Have the next write signalled. A look must follow, since one may have come just before."""
+        fcntl.fcntl(self._folder, fcntl.F_NOTIFY, fcntl.DN_MODIFY)
+        self.is_armed = True
+
+    def tick(self) -> float:
+        """How long the fastest writer takes from here to the cap, halved for safety."""
+        room = max(self._cap - (self._size - self.base), self._cap // 2)
+        return min(room / _FASTEST / 2, _SLOWEST_TICK)
+
+    def tail(self, most: int) -> bytes:
+        """The last bytes of it."""
+        start = max(self._size - most, self.base, 0)
+        return os.pread(self._output, self._size - start, start)

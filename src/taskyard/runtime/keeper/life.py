@@ -1,0 +1,98 @@
+"""The whole life of a keeper: wait for its turn, run the command (again, if it may), and write down how it ended."""
+
+from __future__ import annotations
+
+import errno
+import os
+import time
+
+from taskyard.disk import files
+from taskyard.errors import StorageError
+from taskyard.runtime import ending, news
+from taskyard.runtime.keeper.kernel import punch
+from taskyard.runtime.keeper.loop import Loop
+from taskyard.runtime.keeper.wires import Wires
+from taskyard.runtime.model import End, JobStatus
+from taskyard.runtime.records import end_to_json
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from taskyard.runtime.keeper.birth import Born
+    from taskyard.runtime.keeper.request import Request
+
+
+def live(born: Born, request: Request) -> None:
+    """Keep one job to its end."""
+    wires = Wires(born, request, lambda tail: news.tell_stall(born.folder, born.record, tail))
+    end = _attempts(born, request, wires)
+    wires.drain()
+    if wires.lost:
+        end = end._replace(output_lost=wires.lost)
+    finish(born, end)
+
+
+def _attempts(born: Born, request: Request, wires: Wires) -> End:
+    attempt = 1
+    while True:
+        end = Loop(born, request, wires).run()
+        if end.status is not JobStatus.FAILED or attempt > request.retries:
+            return end
+        attempt += 1
+        born.change(attempt=attempt)
+
+
+def finish(born: Born, end: End) -> None:
+    """Tidy the output, then write the end and send the news of it."""
+    end = _compacted(born, end)
+    end = end._replace(output_lost=end.output_lost or _disk_trouble(born.output))
+    facts = end_to_json(end)
+    for _ in range(2):
+        try:
+            ending.decide(born.folder, facts, news.of_end(born.folder, born.record, end))
+            return
+        except StorageError as error:
+            if not _make_room(born):
+                raise
+            facts["outputLost"] = error.why
+
+
+def _make_room(born: Born) -> bool:
+    """Give back some blocks of our own output, so that there is room to say how the job ended."""
+    size = os.fstat(born.output).st_size
+    return size > 0 and punch(born.output, 0, min(size, 65536) // 4096 * 4096 or 4096)
+
+
+def _disk_trouble(output: int) -> str:
+    """Why a write to the output fails now, if one does: the command's own writes will have failed alike."""
+    size = os.fstat(output).st_size
+    try:
+        os.posix_fallocate(output, size, 1)
+        os.ftruncate(output, size)
+    except OSError as error:
+        return (error.strerror or str(error)) if error.errno in (errno.ENOSPC, errno.EDQUOT) else ""
+    return ""
+
+
+def _compacted(born: Born, end: End) -> End:
+    """Replace an output whose head was freed by one that says so in words, then goes on with what was kept."""
+    if not end.base:
+        return end
+    header = f"[{end.base:,} bytes were left out here: the output was larger than its cap]\n".encode()
+    temporary = f"{born.folder.output}.{os.getpid()}.tmp"
+    try:
+        fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+        try:
+            files.write_all(fd, header)
+            offset = end.base
+            while offset < end.size:
+                offset += os.sendfile(fd, born.output, offset, end.size - offset)
+        finally:
+            os.close(fd)
+        os.rename(temporary, born.folder.output)
+    except OSError:
+        try:
+            os.unlink(temporary)
+        except OSError:
+            pass
+        return end  # it stays as it is, with a hole for a head
+    return end._replace(header=len(header))

@@ -1,0 +1,248 @@
+"""
+A keeper's life: it sleeps until the kernel has news, and decides what that means for its job.
+
+Nothing is polled. Exits and growth come as signals, wishes through the `control` pipe, the starter's death
+through its pidfd, and at most one deadline is waited for.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import select
+import signal
+import time
+
+from taskyard.clock import now_ms
+from taskyard.runtime.keeper import command, control, tree
+from taskyard.runtime.keeper.growth import Full, Growth
+from taskyard.runtime.keeper.ladder import Ladder
+from taskyard.runtime.keeper.others import Others
+from taskyard.runtime.keeper.stall import TAIL, looks_like_a_question
+from taskyard.runtime.model import End
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from taskyard.runtime.keeper.birth import Born
+    from taskyard.runtime.keeper.request import Request
+    from taskyard.runtime.keeper.wires import Wires
+
+_now = time.monotonic
+
+
+class Loop:
+    """One attempt at the command, from its start to its last process."""
+
+    def __init__(self, born: Born, request: Request, wires: Wires) -> None:
+        self._born = born
+        self._request = request
+        self._wires = wires
+        self._others = Others(born.folder)
+        self._growth = Growth(born.descriptor, born.output, cap=request.output_cap, now=_now())
+        self._began = _now()
+        self._pid = 0
+        self._status: int | None = None  # the command's, as waitpid gave it
+        self._ladder: Ladder | None = None
+        self._survivors: list[int] = []
+        self._leftovers = 0
+        self._paused_at: float | None = None
+        self._paused = 0.0
+        self._asked = False  # whether the stall was told
+        self._stall_from = self._began
+        self._full = False
+        self.is_over = False
+
+    # -- its life ----------------------------------------------------------------------------
+
+    def run(self) -> End:
+        """Start the command and stay until nobody of it is left."""
+        try:
+            self._pid = self._wires.start(self._request, self._born.output)
+        except command.NotStarted as why:
+            return self._ended(End("error", why.code, None, why.why))
+        self._born.change(pid=self._pid, pidStart=tree.start_of(self._pid), startTime=now_ms(), waitsFor="")
+        self._growth.arm()
+        self._look_at_output()
+        while not self.is_over:
+            self._wires.sleep(self._until(), self)
+        return self._ended(self._end())
+
+    def _until(self) -> float:
+        """When to look up even if nothing happens."""
+        if self._ladder is not None:
+            return self._ladder.until
+        moments = [self._timeout_at(), self._stall_at(), self._tick_at()]
+        return min(moment for moment in moments if moment is not None) if any(moments) else float("inf")
+
+    def _timeout_at(self) -> float | None:
+        if self._request.timeout is None or self._paused_at is not None:
+            return None
+        return self._began + self._paused + self._request.timeout
+
+    def _stall_at(self) -> float | None:
+        if self._asked or self._paused_at is not None or not self._request.stall_after:
+            return None
+        return max(self._growth.last, self._stall_from) + self._request.stall_after
+
+    def _tick_at(self) -> float | None:
+        return None if self._growth.is_armed else self._tick
+
+    # -- news --------------------------------------------------------------------------------
+
+    def woken(self) -> None:
+        """Signals came, or a moment was reached: look at everything that may have changed."""
+        self._reap()
+        now = _now()
+        if not self._growth.is_armed and now >= self._tick:
+            self._look_at_output()
+        if self._ladder is None:
+            self._look_at_the_clock(now)
+        if self._ladder is not None:
+            self._climb_down(now)
+
+    def grew(self) -> None:
+        """The kernel says that something was written in our folder."""
+        self._growth.is_armed = False
+        self._look_at_output()
+
+    def starter_died(self) -> None:
+        """Whoever started us is gone."""
+        if self._request.on_parent_exit == "kill":
+            self.stop("stopped", by="its starter's end")
+
+    def _reap(self) -> None:
+        try:
+            while True:
+                pid, status = os.waitpid(-1, os.WNOHANG)
+                if pid == 0:
+                    break
+                if pid == self._pid:
+                    self._status = status
+        except ChildProcessError:
+            self.is_over = True  # the kernel's word: nobody is left
+            return
+        if self._status is not None:
+            self._after_the_command()
+
+    def _after_the_command(self) -> None:
+        """The command ended and left somebody behind: processes, or keepers of jobs of their own."""
+        keepers = self._others.keepers()
+        if keepers and not tree.below(os.getpid(), but=keepers):
+            self.is_over = self._others.are_settled(stopping=self._is_stopping)
+        elif self._ladder is None and not self._request.leave_children:
+            self._leftovers = self._descend("", "", self._request.grace)
+
+    def _look_at_output(self) -> None:
+        """Take in growth; while there is some, look again soon, else have the kernel tell."""
+        now = _now()
+        try:
+            grew = self._growth.look(now)
+            if not grew:
+                self._growth.arm()
+                grew = self._growth.look(now)
+        except Full:
+            self.stop("output_cap", by="its output's cap")
+            grew = True
+        if grew and self._asked:
+            self._asked = False
+            self._born.change(needsInput=False)
+        self._tick = now + self._growth.tick()
+
+    def _look_at_the_clock(self, now: float) -> None:
+        if (deadline := self._timeout_at()) is not None and now >= deadline:
+            self.stop("timeout", by=f"its time limit of {self._request.timeout:g} s")
+        elif (stalled := self._stall_at()) is not None and now >= stalled:
+            self._stall_from = now
+            tail = self._growth.tail(TAIL).decode("utf-8", "replace")
+            if looks_like_a_question(tail):
+                self._asked = True
+                self._born.change(needsInput=True)
+                self._wires.tell_stall(tail)
+
+    # -- the way down ------------------------------------------------------------------------
+
+    @property
+    def _is_stopping(self) -> bool:
+        return self._ladder is not None and bool(self._ladder.cause)
+
+    def stop(self, cause: str, *, by: str, grace: float | None = None) -> None:
+        """End the whole tree; a second wish can only make it faster."""
+        grace = self._request.grace if grace is None else grace
+        if self._is_stopping and self._ladder is not None:
+            self._ladder.hurry(_now() + grace)
+            return
+        self._others.stop_children(by=by, grace=grace)
+        self._descend(cause if self._status is None else "", by, grace)
+
+    def _descend(self, cause: str, by: str, grace: float) -> int:
+        self._ladder = Ladder(cause=cause, by=by, grace=grace, now=_now())
+        self._unpaused()
+        return self._ladder.begin(self._others.keepers())
+
+    def _climb_down(self, now: float) -> None:
+        assert self._ladder is not None
+        survivors = self._ladder.step(now, self._others.keepers())
+        if survivors is not None:
+            self._survivors = survivors
+            self.is_over = True
+
+    # -- pause and input ---------------------------------------------------------------------
+
+    def pause(self) -> bool:
+        """Stop the clock and every process; whether they were running."""
+        if self._paused_at is not None or self._ladder is not None:
+            return False
+        tree.signal_all(tree.below(os.getpid(), but=self._others.keepers()), signal.SIGSTOP)
+        self._paused_at = _now()
+        self._born.change(isPaused=True)
+        return True
+
+    def resume(self) -> bool:
+        """Go on; whether it was paused."""
+        if self._paused_at is None:
+            return False
+        self._unpaused()
+        tree.signal_all(tree.below(os.getpid(), but=self._others.keepers()), signal.SIGCONT)
+        self._born.change(isPaused=False, totalPausedMs=round(self._paused * 1000))
+        return True
+
+    def _unpaused(self) -> None:
+        if self._paused_at is not None:
+            self._paused += _now() - self._paused_at
+            self._stall_from, self._paused_at = _now(), None
+
+    def answer(self, data: bytes) -> bool:
+        """Type into the command; whether it can be."""
+        self._stall_from = _now()
+        return self._wires.type_in(data)
+
+    # -- the end -----------------------------------------------------------------------------
+
+    def _end(self) -> End:
+        cause, code, number = "exited", None, None
+        if self._status is not None and os.WIFEXITED(self._status):
+            code = os.WEXITSTATUS(self._status)
+        elif self._status is not None:
+            cause, number = "signal", os.WTERMSIG(self._status)
+        by = ""
+        if self._ladder is not None and self._ladder.cause:
+            cause, by = self._ladder.cause, self._ladder.by
+        return End(cause, code, number, by=by, survivors=tuple(self._survivors), leftovers=self._leftovers)
+
+    def _ended(self, end: End) -> End:
+        try:
+            self._growth.look(_now())
+        except (Full, OSError):
+            pass
+        took = _now() - self._began
+        return end._replace(
+            at=now_ms(),
+            proof="partial" if end.survivors else "proved",
+            kept=tuple(self._others.kept()),
+            duration_ms=round(took * 1000),
+            paused_ms=round(self._paused * 1000),
+            size=self._growth.size,
+            base=self._growth.base,
+        )

@@ -1,0 +1,48 @@
+"""What a keeper is asked to keep: one JSON object, made by `taskyard.runtime.starting`, which checks every field."""
+
+from __future__ import annotations
+
+from taskyard.typed import NamedTuple, cast
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from taskyard.runtime.keeper.command import Plan
+
+
+class Request(NamedTuple):
+    """One job to be."""
+
+    id: str
+    home: str
+    plan: Plan
+    record: dict[str, object]  #: what `job.json` says from the start
+    timeout: float | None = None  #: seconds, pauses not counted
+    output_cap: int = 100_000_000  #: bytes on disk
+    grace: float = 3.0  #: seconds between TERM and KILL
+    stall_after: float = 45.0  #: seconds of silence after which a question counts as waiting
+    stdin: bool = False
+    pty: bool = False
+    leave_children: bool = False
+    on_parent_exit: str = "keep"
+    starter: tuple[int, int] | None = None  #: process number and start of whoever must outlive it
+    parent: str | None = None
+    recipient: str = "me"
+    slots: Mapping[str, int] = {}  #: how many may run at once, by the name of the queue
+    after: Sequence[str] = ()
+    retries: int = 0
+
+
+def from_json(raw: Mapping[str, object]) -> Request:
+    """The request in what a starter sent."""
+    from taskyard.runtime.keeper.command import Plan
+
+    values = dict(raw)
+    plan = cast("dict[str, object]", values.pop("plan"))
+    starter = cast("list[int] | None", values.pop("starter", None))
+    return Request(
+        plan=Plan(**plan),  # type: ignore[arg-type]
+        starter=(starter[0], starter[1]) if starter is not None else None,
+        **values,  # type: ignore[arg-type]
+    )

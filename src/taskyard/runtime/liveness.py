@@ -1,0 +1,27 @@
+"""Who keeps a job, by the kernel's word: the holder of its `keeper.lock`."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import struct
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from taskyard.runtime.folder import JobFolder
+
+_FLOCK = struct.Struct("hhqqi4x")
+_ASK = _FLOCK.pack(fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0)
+
+
+def keeper_of(folder: JobFolder) -> int | None:
+    """The process number of the living keeper; None if there is none. 0: somebody else is closing the job's books."""
+    try:
+        fd = os.open(folder.lock, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK)
+    except OSError:
+        return None
+    try:
+        kind, _, _, _, pid = _FLOCK.unpack(fcntl.fcntl(fd, fcntl.F_OFD_GETLK, _ASK))
+    finally:
+        os.close(fd)
+    return None if kind == fcntl.F_UNLCK else max(pid, 0)

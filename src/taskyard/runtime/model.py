@@ -1,0 +1,98 @@
+"""
+What a background job is.
+
+On disk a job is its record (`job.json`, replaced by its keeper) and its end (`end.json`, written once).
+Keys there are those of Claude Code's records: `startTime`, `isBackgrounded`, …
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from taskyard.typed import NamedTuple
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+class JobStatus(StrEnum):
+    """The life of a job; the last three are final."""
+
+    PENDING = "pending"  #: waits for a slot, or for another job
+    RUNNING = "running"
+    COMPLETED = "completed"
+    FAILED = "failed"
+    KILLED = "killed"
+
+    @property
+    def is_final(self) -> bool:
+        """Whether nothing will change any more."""
+        return self in _FINAL
+
+
+_FINAL = frozenset({JobStatus.COMPLETED, JobStatus.FAILED, JobStatus.KILLED})
+
+#: Causes by which somebody ended a job on purpose; all others but a clean exit are failures.
+_ON_PURPOSE = frozenset({"stopped", "timeout", "output_cap"})
+
+
+class End(NamedTuple):
+    """How a job ended: the kernel's word, not a guess."""
+
+    cause: str  #: exited, signal, oom, error, lost; stopped, timeout, output_cap
+    exit_code: int | None = None
+    signal: int | None = None
+    error: str = ""  #: for cause `error` and `lost`: what happened, in words
+    proof: str = "proved"  #: that no process of it is left: proved, partial (see `survivors`), best_effort
+    survivors: tuple[int, ...] = ()  #: processes that no signal could end
+    leftovers: int = 0  #: processes the command had left behind, which were stopped
+    kept: tuple[str, ...] = ()  #: jobs started inside it that were to survive it
+    by: str = ""  #: who stopped it
+    at: int = 0  #: epoch ms
+    duration_ms: int = 0
+    paused_ms: int = 0
+    size: int = 0  #: of the output, counted from its first byte ever
+    base: int = 0  #: where in it the part begins that was kept
+    header: int = 0  #: bytes before that part in the file: the line that says what was left out
+    output_lost: str = ""  #: why output is missing, if it is
+
+    @property
+    def status(self) -> JobStatus:
+        """The final status that goes with it."""
+        if self.cause in _ON_PURPOSE:
+            return JobStatus.KILLED
+        return JobStatus.COMPLETED if self.cause == "exited" and self.exit_code == 0 else JobStatus.FAILED
+
+
+class Job(NamedTuple):
+    """One background job, as it is known now."""
+
+    id: str
+    type: str  #: the kind: local_bash, local_agent, …
+    status: JobStatus
+    description: str  #: one line for people
+    command: str = ""  #: as a person would type it
+    start_time: int = 0  #: epoch ms
+    end_time: int | None = None
+    total_paused_ms: int = 0
+    output_file: str = ""
+    notified: bool = False
+    is_backgrounded: bool = True
+    tool_use_id: str | None = None
+    agent_id: str | None = None  #: who started it, and hears of its end
+    parent: str | None = None  #: the job it was started inside
+    depth: int = 0  #: how many jobs it is inside of
+    waits_for: str = ""  #: while pending: what for
+    needs_input: bool = False
+    is_paused: bool = False
+    pid: int | None = None  #: of the command
+    attempt: int = 1
+    on_parent_exit: str = "keep"
+    end: End | None = None
+    facts: Mapping[str, object] = {}  #: what its kind adds
+
+    @property
+    def is_final(self) -> bool:
+        """Whether it is over."""
+        return self.status.is_final

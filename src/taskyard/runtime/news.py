@@ -1,0 +1,119 @@
+"""
+The news of a job: what its starter is told, once, signed so that no text can imitate it.
+
+A notice is a JSON object: its id, the job, how it ended, a sentence, and a check value (HMAC-SHA256 under a key that only
+this user can read) over all of it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+
+from taskyard.clock import now_ms
+from taskyard.disk import files
+from taskyard.runtime.folder import JobFolder, outbox
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from taskyard.runtime.model import End
+
+_KEY_SIZE = 32
+
+
+def of_end(folder: JobFolder, record: Mapping[str, object], end: End) -> dict[str, object] | None:
+    """The notice of an end; None where nobody is to hear of it."""
+    if record.get("silent"):
+        return None
+    news: dict[str, object] = {
+        "id": f"{now_ms():013d}-{folder.id}-{os.urandom(4).hex()}",
+        "recipient": str(record.get("recipient") or "me"),
+        "priority": str(record.get("priority") or "later"),
+        "taskId": folder.id,
+        "toolUseId": record.get("toolUseId"),
+        "outputFile": folder.output,
+        "status": end.status.value,
+        "summary": summary(record, end),
+        "exitCode": end.exit_code,
+        "at": end.at,
+    }
+    return signed(folder.home, news)
+
+
+def tell_stall(folder: JobFolder, record: Mapping[str, object], tail: str) -> None:
+    """Say that the job seems to wait for an answer: news without a status, since nothing ended."""
+    answerable = bool(record.get("takesInput"))
+    hint = f"Answer with: taskyard send {folder.id} TEXT" if answerable else "It takes no input: stop it, or let it be."
+    description = record.get("description")
+    notice = signed(
+        folder.home,
+        {
+            "id": f"{now_ms():013d}-{folder.id}-{os.urandom(4).hex()}",
+            "recipient": str(record.get("recipient") or "me"),
+            "priority": "later",
+            "taskId": folder.id,
+            "toolUseId": record.get("toolUseId"),
+            "outputFile": folder.output,
+            "summary": f'Background command "{description}" appears to be waiting for interactive input',
+            "tail": tail,
+            "hint": hint,
+            "at": now_ms(),
+        },
+    )
+    box = outbox(folder.home, str(notice["recipient"]))
+    for path in (f"{folder.home}/outbox", box, f"{box}/new", f"{box}/tmp"):
+        files.make_private_folder(path)
+    temporary = f"{box}/tmp/{notice['id']}"
+    files.create(temporary, json.dumps({"news": notice}).encode())
+    os.rename(temporary, f"{box}/new/{notice['id']}")
+
+
+def summary(record: Mapping[str, object], end: End) -> str:
+    """How a job ended, in a sentence."""
+    what = f'Background command "{record.get("description")}"'
+    if end.cause == "exited":
+        return f"{what} completed (exit code 0)" if end.exit_code == 0 else f"{what} failed with exit code {end.exit_code}"
+    if end.cause == "timeout":
+        return f"{what} was stopped after reaching its background time limit"
+    if end.cause == "output_cap":
+        return f"{what} was stopped since its output was larger than its cap"
+    if end.cause == "stopped":
+        return f"{what} was stopped"
+    if end.cause == "signal":
+        return f"{what} failed: killed by signal {end.signal}"
+    if end.cause == "oom":
+        return f"{what} failed: out of memory"
+    return f"{what} failed: {end.error or 'Unknown error'}"
+
+
+def signed(home: str, news: dict[str, object]) -> dict[str, object]:
+    """The notice with its check value."""
+    return {**news, "check": check_value(home, news)}
+
+
+def check_value(home: str, news: Mapping[str, object]) -> str:
+    """The check value over every field but itself."""
+    import hmac
+
+    fields = {name: value for name, value in news.items() if name != "check"}
+    text = json.dumps(fields, sort_keys=True, separators=(",", ":")).encode()
+    return hmac.digest(_key(home), text, "sha256").hex()
+
+
+def _key(home: str) -> bytes:
+    """This user's key, made by the first who needs it."""
+    path = f"{home}/notice.key"
+    while True:
+        data = files.read(path, most=4096)
+        if data is not None and len(data) >= _KEY_SIZE:
+            return data
+        temporary = f"{path}.{os.getpid()}.{os.urandom(4).hex()}.tmp"
+        files.create(temporary, os.urandom(_KEY_SIZE))
+        try:
+            os.link(temporary, path)
+        except FileExistsError:
+            pass
+        finally:
+            os.unlink(temporary)

@@ -1,0 +1,92 @@
+"""
+Jobs and ends as JSON, and back from what may be anything.
+
+A record that cannot be read is no job; a field of the wrong type reads as if it were not there.
+"""
+
+from __future__ import annotations
+
+from taskyard.shapes import as_object
+from taskyard.runtime.model import End, Job, JobStatus
+from taskyard.typed import cast
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+_NAMES = {
+    "start_time": "startTime",
+    "end_time": "endTime",
+    "total_paused_ms": "totalPausedMs",
+    "output_file": "outputFile",
+    "is_backgrounded": "isBackgrounded",
+    "tool_use_id": "toolUseId",
+    "agent_id": "agentId",
+    "waits_for": "waitsFor",
+    "needs_input": "needsInput",
+    "is_paused": "isPaused",
+    "on_parent_exit": "onParentExit",
+    "exit_code": "exitCode",
+    "duration_ms": "durationMs",
+    "paused_ms": "pausedMs",
+    "output_lost": "outputLost",
+}
+
+
+def end_to_json(end: End) -> dict[str, object]:
+    """An end as `end.json` holds it; what says nothing is left out."""
+    return {_NAMES.get(name, name): _plain(value) for name, value in zip(end._fields, end) if value not in (None, "", ())}
+
+
+def end_from_json(raw: Mapping[str, object]) -> End | None:
+    """The end in a record; None if there is none."""
+    cause = raw.get("cause")
+    if not isinstance(cause, str):
+        return None
+    values = _typed(raw, End._field_defaults)
+    return End(cause, **values)  # type: ignore[arg-type]  # each value has its default's type
+
+
+def job_to_json(job: Job) -> dict[str, object]:
+    """A job as people and programs are shown it: its end's fields beside its own."""
+    shown: dict[str, object] = {
+        _NAMES.get(name, name): value
+        for name, value in zip(job._fields, job)
+        if value not in (None, "") and name not in ("end", "facts")
+    }
+    shown.update(job.facts)
+    if job.end is not None:
+        shown.update({**end_to_json(job.end), "exitCode": job.end.exit_code, "signal": job.end.signal})
+        shown.pop("at", None)
+    return shown
+
+
+def job_from_json(raw: Mapping[str, object], *, status: JobStatus, end: End | None = None) -> Job | None:
+    """The job in a record, with what is known of it beyond that."""
+    job_id, kind = raw.get("id"), raw.get("type")
+    if not isinstance(job_id, str) or not isinstance(kind, str):
+        return None
+    values = _typed(raw, Job._field_defaults)
+    description = raw.get("description")
+    facts = as_object(raw.get("facts")) or {}
+    values.update(end=end, facts=facts, end_time=end.at if end is not None else None)
+    if end is not None:
+        values.update(needs_input=False, is_paused=False, waits_for="", total_paused_ms=end.paused_ms)
+    return Job(job_id, kind, status, description if isinstance(description, str) else "", **values)  # type: ignore[arg-type]
+
+
+def _typed(raw: Mapping[str, object], defaults: Mapping[str, object]) -> dict[str, object]:
+    """Those fields of a record that have the type of their default; None stands for text or a number."""
+    found: dict[str, object] = {}
+    for name, default in defaults.items():
+        value = raw.get(_NAMES.get(name, name))
+        if isinstance(default, tuple):
+            if isinstance(value, list):
+                found[name] = tuple(cast("list[object]", value))
+        elif type(value) is type(default) or (default is None and type(value) in (str, int)):
+            found[name] = value
+    return found
+
+
+def _plain(value: object) -> object:
+    return list(cast("tuple[object, ...]", value)) if isinstance(value, tuple) else value
