@@ -8,9 +8,8 @@ from pathlib import Path
 import pytest
 
 from support.yards import open_yard
-from taskyard import paths
+from taskyard import instances, paths
 from taskyard.identity import Identity
-from taskyard.tasklist import instances
 
 
 @pytest.mark.req("L-09")

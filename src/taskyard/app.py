@@ -269,7 +269,7 @@ def folder_of(tasks_dir: str | os.PathLike[str] | None) -> str:
 def _alive(lock: str, host: str) -> bool | None:
     global _ask
     if _ask is None:
-        from taskyard.tasklist.instances import alive
+        from taskyard.instances import alive
 
         _ask = alive
     return _ask(lock, host)

@@ -17,7 +17,7 @@ from taskyard.tasklist.tokens import new_token
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from taskyard.tasklist.instances import Instance
+    from taskyard.instances import Instance
 
 #: The living instances of this process, by home and wanted name; a forked child makes its own.
 _ours: dict[tuple[str, str], Instance] = {}
@@ -41,7 +41,7 @@ class Identity:
         span = 0 if seconds is None else max(1, round(seconds * 1000))
         expires = now_ms() + span if span else None
         if self._job:
-            from taskyard.tasklist.instances import lock_path, this_host
+            from taskyard.instances import lock_path, this_host
 
             lock = lock_path(self._home, self._job)
             return Lease(agent, self._job, new_token(), "process", now_ms(), host=this_host(), lock=lock)
@@ -62,7 +62,7 @@ class Identity:
 def _instance(home: str, agent: str) -> Instance:
     held = _ours.get((home, agent))
     if held is None or not held.is_ours:
-        from taskyard.tasklist import instances
+        from taskyard import instances
 
         held = instances.enter(home, agent) if agent else instances.enter_unnamed(home)
         _ours[home, agent] = held

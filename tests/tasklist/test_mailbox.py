@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from taskyard import instances, message_ids
 from taskyard.errors import BadName, BadText, BadValue, NotFound, RecipientNotFound, StorageError
-from taskyard.tasklist import instances, message_ids
 from taskyard.tasklist.mailbox import Post
 from taskyard.tasklist.message import Message
 from taskyard.tasklist.teams import Teams

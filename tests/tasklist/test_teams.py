@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from taskyard import clock
+from taskyard import clock, instances
 from taskyard.config import Settings
 from taskyard.errors import AlreadyExists, BadName, BadValue, NotFound, TeamHasLivingMembers, TeamNotFound
-from taskyard.tasklist import instances, team_record
+from taskyard.tasklist import team_record
 from taskyard.tasklist.mailbox import Post
 from taskyard.tasklist.teams import Teams
 

@@ -16,6 +16,7 @@ import os
 
 from taskyard.disk import files
 from taskyard.errors import Damaged
+from taskyard.maildir import Box
 from taskyard.runtime.folder import JobFolder, outbox
 from taskyard.shapes import as_object
 
@@ -46,11 +47,10 @@ def carry_out(folder: JobFolder) -> None:
     if news is None:
         _discard(folder.notice)
         return
-    box = outbox(folder.home, str(news.get("recipient") or "me"))
-    for path in (f"{folder.home}/outbox", box, f"{box}/new"):
-        files.make_private_folder(path)
+    box = Box(folder.home, outbox(folder.home, str(news.get("recipient") or "me")))
+    box.open()
     try:
-        os.rename(folder.notice, f"{box}/new/{news['id']}")
+        os.rename(folder.notice, f"{box.path}/new/{news['id']}")
     except FileNotFoundError:
         pass  # somebody was quicker
 

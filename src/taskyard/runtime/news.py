@@ -1,8 +1,8 @@
 """
 The news of a job: what its starter is told, once, signed so that no text can imitate it.
 
-A notice is a JSON object: its id, the job, how it ended, a sentence, and a check value (HMAC-SHA256 under a key that only
-this user can read) over all of it.
+A notice is a JSON object: its id, the job, how it ended, a sentence, and a check value over all of it
+(HMAC-SHA256, under a key that only its user can read).
 """
 
 from __future__ import annotations
@@ -12,6 +12,8 @@ import os
 
 from taskyard.clock import now_ms
 from taskyard.disk import files
+from taskyard.maildir import Box
+from taskyard.message_ids import lone_id
 from taskyard.runtime.folder import JobFolder, outbox
 
 TYPE_CHECKING = False
@@ -28,7 +30,7 @@ def of_end(folder: JobFolder, record: Mapping[str, object], end: End) -> dict[st
     if record.get("silent"):
         return None
     news: dict[str, object] = {
-        "id": f"{now_ms():013d}-{folder.id}-{os.urandom(4).hex()}",
+        "id": lone_id(folder.id),
         "recipient": str(record.get("recipient") or "me"),
         "priority": str(record.get("priority") or "later"),
         "taskId": folder.id,
@@ -50,7 +52,7 @@ def tell_stall(folder: JobFolder, record: Mapping[str, object], tail: str) -> No
     notice = signed(
         folder.home,
         {
-            "id": f"{now_ms():013d}-{folder.id}-{os.urandom(4).hex()}",
+            "id": lone_id(folder.id),
             "recipient": str(record.get("recipient") or "me"),
             "priority": "later",
             "taskId": folder.id,
@@ -62,19 +64,17 @@ def tell_stall(folder: JobFolder, record: Mapping[str, object], tail: str) -> No
             "at": now_ms(),
         },
     )
-    box = outbox(folder.home, str(notice["recipient"]))
-    for path in (f"{folder.home}/outbox", box, f"{box}/new", f"{box}/tmp"):
-        files.make_private_folder(path)
-    temporary = f"{box}/tmp/{notice['id']}"
-    files.create(temporary, json.dumps({"news": notice}).encode())
-    os.rename(temporary, f"{box}/new/{notice['id']}")
+    box = Box(folder.home, outbox(folder.home, str(notice["recipient"])))
+    box.open()
+    box.put(str(notice["id"]), json.dumps({"news": notice}).encode())
 
 
 def summary(record: Mapping[str, object], end: End) -> str:
     """How a job ended, in a sentence."""
     what = f'Background command "{record.get("description")}"'
     if end.cause == "exited":
-        return f"{what} completed (exit code 0)" if end.exit_code == 0 else f"{what} failed with exit code {end.exit_code}"
+        how = "completed (exit code 0)" if end.exit_code == 0 else f"failed with exit code {end.exit_code}"
+        return f"{what} {how}"
     if end.cause == "timeout":
         return f"{what} was stopped after reaching its background time limit"
     if end.cause == "output_cap":
@@ -103,7 +103,7 @@ def check_value(home: str, news: Mapping[str, object]) -> str:
 
 
 def _key(home: str) -> bytes:
-    """This user's key, made by the first who needs it."""
+    """The user's key, made by the first who needs it."""
     path = f"{home}/notice.key"
     while True:
         data = files.read(path, most=4096)

@@ -6,8 +6,8 @@ A record that cannot be read is no job; a field of the wrong type reads as if it
 
 from __future__ import annotations
 
-from taskyard.shapes import as_object
 from taskyard.runtime.model import End, Job, JobStatus
+from taskyard.shapes import as_object
 from taskyard.typed import cast
 
 TYPE_CHECKING = False
@@ -35,7 +35,9 @@ _NAMES = {
 
 def end_to_json(end: End) -> dict[str, object]:
     """An end as `end.json` holds it; what says nothing is left out."""
-    return {_NAMES.get(name, name): _plain(value) for name, value in zip(end._fields, end) if value not in (None, "", ())}
+    return {
+        _NAMES.get(name, name): _plain(value) for name, value in zip(end._fields, end) if value not in (None, "", ())
+    }
 
 
 def end_from_json(raw: Mapping[str, object]) -> End | None:

@@ -21,10 +21,11 @@ from __future__ import annotations
 import json
 import os
 
+from taskyard import message_ids
 from taskyard.disk import files
 from taskyard.errors import BadText, BadValue, Busy, Damaged, StorageError
 from taskyard.names import folder_name
-from taskyard.tasklist import claude_teams, message_ids
+from taskyard.tasklist import claude_teams
 from taskyard.tasklist.claude_entry import from_entry, to_entry
 from taskyard.tasklist.claude_teams import ClaudeTeam, TeamLock, as_json
 from taskyard.tasklist.json_shapes import as_array, as_name, as_object
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import Any
 
-    from taskyard.tasklist.maildir import Box
+    from taskyard.maildir import Box
 
     Signature = tuple[int, int, int]
 

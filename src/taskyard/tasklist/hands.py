@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from taskyard.tasklist import instances
+from taskyard import instances
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from taskyard.tasklist.instances import Instance
+    from taskyard.instances import Instance
 
 
 class Hands:

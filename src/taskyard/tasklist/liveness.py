@@ -10,8 +10,8 @@ Whether a member of a team lives, and gets on: the kernel's word at the moment o
 
 from __future__ import annotations
 
+from taskyard import instances
 from taskyard.clock import now_ms
-from taskyard.tasklist import instances
 from taskyard.typed import NamedTuple
 
 TYPE_CHECKING = False

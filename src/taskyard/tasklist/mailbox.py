@@ -14,22 +14,22 @@ Life of a message
 
 from __future__ import annotations
 
-from taskyard import paths
+from taskyard import maildir, message_ids, paths
 from taskyard.clock import now_ms
 from taskyard.disk import files
 from taskyard.errors import BadValue, Damaged, NotFound, StorageError
+from taskyard.maildir import AGAIN, Box, mail_folder
 from taskyard.names import check_name, folder_name
-from taskyard.tasklist import maildir, message_ids, recipients
+from taskyard.tasklist import recipients
 from taskyard.tasklist.claude_mail import ClaudeMail
 from taskyard.tasklist.hands import Hands
-from taskyard.tasklist.maildir import AGAIN, Box, mail_folder
 from taskyard.tasklist.message import MESSAGE, Message, Receipt, checked, decoded, encoded
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from taskyard.tasklist.instances import Instance
+    from taskyard.instances import Instance
 
 #: One bite for a reader that does not say how much it wants.
 MANY = 100

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from taskyard import instances, maildir
 from taskyard.errors import RecipientNotFound
+from taskyard.maildir import Box, mail_folder
 from taskyard.names import folder_name, nearest
-from taskyard.tasklist import instances, maildir, team_record
-from taskyard.tasklist.maildir import Box, mail_folder
+from taskyard.tasklist import team_record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -14,15 +14,15 @@ from __future__ import annotations
 
 import os
 
-from taskyard import paths
+from taskyard import instances, paths
 from taskyard.clock import now_ms
 from taskyard.config import Settings
 from taskyard.disk import files
 from taskyard.errors import AlreadyExists, BadValue, Damaged, NotFound, TeamHasLivingMembers, TeamNotFound
+from taskyard.maildir import Box, mail_folder
 from taskyard.names import check_name, folder_name, nearest
-from taskyard.tasklist import claude_teams, instances, team_record
+from taskyard.tasklist import claude_teams, team_record
 from taskyard.tasklist.liveness import Seen, liveness
-from taskyard.tasklist.maildir import Box, mail_folder
 from taskyard.tasklist.team_names import made_up
 from taskyard.tasklist.team_record import KINDS, Member, Team
 
@@ -30,8 +30,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
+    from taskyard.instances import Instance
     from taskyard.tasklist.claude_teams import ClaudeMember, ClaudeTeam
-    from taskyard.tasklist.instances import Instance
 
 
 class Teams:

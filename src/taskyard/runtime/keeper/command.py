@@ -60,22 +60,22 @@ def _spawn(plan: Plan, output: int, stdin: int | None, terminal: str | None) -> 
     if terminal is not None:
         # The first terminal that the leader of a new session opens becomes its own.
         actions.append((os.POSIX_SPAWN_OPEN, 0, terminal, os.O_RDWR, 0))
-        actions += [(os.POSIX_SPAWN_DUP2, 0, 1), (os.POSIX_SPAWN_DUP2, 0, 2)]  # type: ignore[list-item]
+        actions += [(os.POSIX_SPAWN_DUP2, 0, 1), (os.POSIX_SPAWN_DUP2, 0, 2)]
     else:
         if stdin is None:
             actions.append((os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0))
         else:
-            actions.append((os.POSIX_SPAWN_DUP2, stdin, 0))  # type: ignore[arg-type]
-        actions += [(os.POSIX_SPAWN_DUP2, output, 1), (os.POSIX_SPAWN_DUP2, output, 2)]  # type: ignore[list-item]
+            actions.append((os.POSIX_SPAWN_DUP2, stdin, 0))
+        actions += [(os.POSIX_SPAWN_DUP2, output, 1), (os.POSIX_SPAWN_DUP2, output, 2)]
     try:
         return os.posix_spawn(
             program,
             list(plan.argv),
             dict(plan.env),
-            file_actions=actions,  # type: ignore[arg-type]
+            file_actions=actions,
             setsigmask=[],
             setsigdef=_DEFAULT,
-            **({"setsid": True} if terminal is not None else {"setpgroup": 0}),  # type: ignore[arg-type]
+            **({"setsid": True} if terminal is not None else {"setpgroup": 0}),
         )
     except (OSError, ValueError) as error:  # ValueError: a NUL byte
         why = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
@@ -83,10 +83,8 @@ def _spawn(plan: Plan, output: int, stdin: int | None, terminal: str | None) -> 
 
 
 def _found(name: str, path: str) -> str:
-    if "/" in name:
-        candidates = [name]
-    else:
-        candidates = [os.path.join(folder or ".", name) for folder in path.split(os.pathsep)]
+    folders = path.split(os.pathsep)
+    candidates = [name] if "/" in name else [os.path.join(folder or ".", name) for folder in folders]
     there = False
     for candidate in candidates:
         try:

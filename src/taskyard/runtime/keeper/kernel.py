@@ -15,7 +15,7 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 def adopt_orphans() -> bool:
     """Become the parent of every descendant whose own parent ends; False where the kernel cannot."""
-    return _libc.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == 0
+    return bool(_libc.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == 0)
 
 
 def be_called(name: str) -> None:

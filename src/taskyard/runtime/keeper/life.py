@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import os
-import time
 
 from taskyard.disk import files
 from taskyard.errors import StorageError

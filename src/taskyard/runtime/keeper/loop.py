@@ -7,14 +7,12 @@ through its pidfd, and at most one deadline is waited for.
 
 from __future__ import annotations
 
-import errno
 import os
-import select
 import signal
 import time
 
 from taskyard.clock import now_ms
-from taskyard.runtime.keeper import command, control, tree
+from taskyard.runtime.keeper import command, tree
 from taskyard.runtime.keeper.growth import Full, Growth
 from taskyard.runtime.keeper.ladder import Ladder
 from taskyard.runtime.keeper.others import Others
@@ -23,8 +21,6 @@ from taskyard.runtime.model import End
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from taskyard.runtime.keeper.birth import Born
     from taskyard.runtime.keeper.request import Request
     from taskyard.runtime.keeper.wires import Wires

@@ -12,8 +12,8 @@ import sys
 from taskyard.disk import files
 from taskyard.runtime.folder import JobFolder
 from taskyard.runtime.keeper import kernel, life
-from taskyard.runtime.keeper.request import from_json
 from taskyard.runtime.keeper.birth import Born
+from taskyard.runtime.keeper.request import from_json
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -4,12 +4,8 @@ from __future__ import annotations
 
 import re
 
-_ANYWHERE = re.compile(
-    r"\(y/n\)|\[y/n\]|\(yes/no\)|press (?:any key|enter)|continue\?|overwrite\?", re.IGNORECASE
-)
-_AT_THE_END = re.compile(
-    r"\b(?:do you|would you|shall i|are you sure)\b[^\n]*\?\s*$", re.IGNORECASE
-)
+_ANYWHERE = re.compile(r"\(y/n\)|\[y/n\]|\(yes/no\)|press (?:any key|enter)|continue\?|overwrite\?", re.IGNORECASE)
+_AT_THE_END = re.compile(r"\b(?:do you|would you|shall i|are you sure)\b[^\n]*\?\s*$", re.IGNORECASE)
 
 #: How much of the end is looked at.
 TAIL = 1024

@@ -44,7 +44,7 @@ def _parents() -> dict[int, int]:
 
 
 def stat_fields(pid: str) -> list[bytes] | None:
-    """`/proc/<pid>/stat` after the command, which may hold anything: state 0, parent 1, start 19. None if it is gone."""
+    """`/proc/<pid>/stat` after the command, which may hold anything: state 0, parent 1, start 19; None = gone."""
     try:
         fd = os.open(f"/proc/{pid}/stat", os.O_RDONLY | os.O_CLOEXEC)
     except OSError:
@@ -59,7 +59,7 @@ def stat_fields(pid: str) -> list[bytes] | None:
 
 
 def start_of(pid: int) -> int:
-    """When a process started, in clock ticks since boot; 0 if it is gone. Number and start together name one process."""
+    """When a process started, in ticks since boot; 0 if it is gone. Number and start together name one process."""
     fields = stat_fields(str(pid))
     return int(fields[19]) if fields is not None else 0
 

@@ -17,11 +17,11 @@ import errno
 import os
 import stat
 
+from taskyard import message_ids
 from taskyard.clock import now_ms
 from taskyard.disk import files
+from taskyard.instances import instance_alive
 from taskyard.names import folder_name
-from taskyard.tasklist import message_ids
-from taskyard.tasklist.instances import instance_alive
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

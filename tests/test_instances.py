@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from taskyard import instances
 from taskyard.errors import BadName, StorageError
-from taskyard.tasklist import instances
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 ENTER = """
 import sys
-from taskyard.tasklist import instances
+from taskyard import instances
 me = instances.enter(sys.argv[1], sys.argv[2])
 print(me.id, me.name, flush=True)
 sys.stdin.read()

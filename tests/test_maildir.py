@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from taskyard import maildir, message_ids
 from taskyard.errors import StorageError
-from taskyard.tasklist import maildir, message_ids
-from taskyard.tasklist.maildir import Box
+from taskyard.maildir import Box
 
 if TYPE_CHECKING:
     from pathlib import Path

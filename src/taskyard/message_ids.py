@@ -10,9 +10,9 @@ name ever wait for each other, and only for the microseconds it takes to write t
 from __future__ import annotations
 
 import os
-import threading
 import time
 import zlib
+from _thread import allocate_lock
 from functools import lru_cache
 
 from taskyard.disk.files import storage_error
@@ -29,7 +29,7 @@ LENGTH = 36
 _HEX = frozenset("0123456789abcdef")
 
 #: Threads queue here, where waiting is cheap, before processes queue on the file.
-_threads = threading.Lock()
+_threads = allocate_lock()
 
 
 def next_id(marks: str, sender: str) -> str:
@@ -46,6 +46,15 @@ def next_id(marks: str, sender: str) -> str:
             os.pwrite(mark.fd, b"%020d" % stamp, 0)
         except OSError as error:
             raise storage_error(path, error) from error
+    return _spelled(stamp, who)
+
+
+def lone_id(sender: str) -> str:
+    """An id for one who sends so seldom that the clock keeps its messages apart."""
+    return _spelled(time.time_ns() // 1000, _sender(sender)[1])
+
+
+def _spelled(stamp: int, who: str) -> str:
     when = f"{stamp:015x}"
     chance = os.urandom(4).hex()[:7]
     return f"{when[:8]}-{when[8:12]}-8{when[12:]}-a{who[:3]}-{who[3:]}{chance}"
@@ -78,7 +87,7 @@ def _last(fd: int) -> int:
 def _fresh_lock() -> None:
     """In a forked child: a lock that some thread of the parent held would never be free."""
     global _threads
-    _threads = threading.Lock()
+    _threads = allocate_lock()
 
 
 os.register_at_fork(after_in_child=_fresh_lock)

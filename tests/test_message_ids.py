@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from taskyard.tasklist import message_ids
+from taskyard import message_ids
 
 if TYPE_CHECKING:
     from pathlib import Path
