@@ -1,10 +1,17 @@
-"""From a wish to a job: a request is written, a keeper is made for it, and the job is there when the call returns."""
+"""
+From a wish to a job: a request is written, a keeper is made for it, and the job is there when the call returns.
+
+A command line starts one keeper and is gone. A program that lives on has a server that forks keepers, a
+millisecond each; the jobs survive the server as they survive the program.
+"""
 
 from __future__ import annotations
 
 import json
 import os
+import socket
 import sys
+from _thread import allocate_lock
 
 from taskyard.errors import StorageError
 
@@ -14,10 +21,8 @@ if TYPE_CHECKING:
 
 _KEEPER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "keeper", "__main__.py")
 
-
-def keeper_command(what: str, fd: int) -> list[str]:
-    """How a keeper, or a server of keepers, is started: isolated, so that nothing of the caller's environment loads."""
-    return [sys.executable, "-I", "-S", _KEEPER, what, str(fd)]
+#: What a keeper must not take for its own: the job in which it is started.
+_NOT_OURS = ("TASKYARD_JOB", "TASKYARD_INSTANCE")
 
 
 def request_file(request: Mapping[str, object]) -> int:
@@ -37,26 +42,117 @@ def start_alone(request: Mapping[str, object]) -> None:
     """
     wanted = request_file(request)
     answer, theirs = os.pipe2(os.O_CLOEXEC)
-    os.set_inheritable(wanted, True)
     try:
-        os.posix_spawn(
-            sys.executable,
-            keeper_command("keep", wanted),
-            os.environ,
-            file_actions=[(os.POSIX_SPAWN_DUP2, theirs, 1)],
-        )
+        _spawn("keep", wanted, stdout=theirs)
     finally:
         os.close(wanted)
         os.close(theirs)
+    understood(answered(answer))
+
+
+class Forker:
+    """A server of keepers, for one process and its threads; started with the first job."""
+
+    def __init__(self) -> None:
+        self._socket: socket.socket | None = None
+        self._owner = 0
+        self._one_at_a_time = allocate_lock()
+
+    def start(self, request: Mapping[str, object]) -> None:
+        """Have a keeper forked for one job; when this returns the job is there.
+
+        Raises:
+            StorageError: it could not be made.
+        """
+        understood(answered(self.ask(request)))
+
+    def ask(self, request: Mapping[str, object]) -> int:
+        """Have a keeper forked; the descriptor its answer will come from."""
+        wanted = request_file(request)
+        answer, theirs = os.pipe2(os.O_CLOEXEC)
+        try:
+            with self._one_at_a_time:
+                for first in (True, False):
+                    try:
+                        socket.send_fds(self._server(), [b"keep"], [wanted, theirs])
+                        return answer
+                    except OSError as error:
+                        self._let_go()  # it was killed: its keepers live, and another will do
+                        if not first:
+                            raise StorageError("the keepers' server", error.strerror or str(error)) from error
+        finally:
+            os.close(wanted)
+            os.close(theirs)
+        raise AssertionError  # the loop returns or raises
+
+    def _server(self) -> socket.socket:
+        if self._socket is None or self._owner != os.getpid():
+            self._let_go()
+            ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+            with theirs:
+                _spawn("serve", theirs.fileno())
+            self._socket, self._owner = ours, os.getpid()
+        return self._socket
+
+    def _let_go(self) -> None:
+        if self._socket is not None:
+            self._socket.close()
+            self._socket = None
+
+    def close(self) -> None:
+        """End the server; what it forked lives on."""
+        with self._one_at_a_time:
+            self._let_go()
+
+
+def _spawn(what: str, fd: int, stdout: int | None = None) -> None:
+    """Start the keeper program, isolated, with two descriptors and nothing of this process's environment that loads code."""
+    copy = os.dup(fd)  # inheritable for this one child: every other descriptor closes itself
+    null = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
+    env = {name: value for name, value in os.environ.items() if name not in _NOT_OURS}
     try:
-        said = b""
+        # 0-2 are set, 3 is the one that was asked for; a copy on itself would stay close-on-exec.
+        actions = [
+            (os.POSIX_SPAWN_DUP2, null, 0),
+            (os.POSIX_SPAWN_DUP2, null if stdout is None else stdout, 1),
+            (os.POSIX_SPAWN_DUP2, null, 2),
+        ]
+        os.set_inheritable(copy, True)
+        pid = os.posix_spawn(
+            sys.executable, [sys.executable, "-I", "-S", _KEEPER, what, str(copy)], env, file_actions=actions
+        )
+    finally:
+        os.close(copy)
+        os.close(null)
+    _children.add(pid)
+    reap()
+
+
+#: Keepers and servers that are children of this process; they are collected when another is started.
+_children: set[int] = set()
+
+
+def reap() -> None:
+    """Collect those that ended, so that none stays a zombie for long."""
+    for pid in tuple(_children):
+        try:
+            if os.waitpid(pid, os.WNOHANG)[0]:
+                _children.discard(pid)
+        except ChildProcessError:
+            _children.discard(pid)  # another part of this program collected it
+
+
+def answered(answer: int) -> bytes:
+    """What a keeper says of itself; closes the descriptor."""
+    said = b""
+    try:
         while data := os.read(answer, 65536):
             said += data
             if said.endswith(b"\n"):
                 break
     finally:
         os.close(answer)
-    understood(said)
+    return said
 
 
 def understood(said: bytes) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import stat
+from functools import partial
 
 from taskyard.typed import NamedTuple
 
@@ -68,15 +69,10 @@ def _spawn(plan: Plan, output: int, stdin: int | None, terminal: str | None) -> 
             actions.append((os.POSIX_SPAWN_DUP2, stdin, 0))
         actions += [(os.POSIX_SPAWN_DUP2, output, 1), (os.POSIX_SPAWN_DUP2, output, 2)]
     try:
-        return os.posix_spawn(
-            program,
-            list(plan.argv),
-            dict(plan.env),
-            file_actions=actions,
-            setsigmask=[],
-            setsigdef=_DEFAULT,
-            **({"setsid": True} if terminal is not None else {"setpgroup": 0}),
-        )
+        how = partial(os.posix_spawn, program, list(plan.argv), dict(plan.env), file_actions=actions)
+        if terminal is not None:
+            return how(setsigmask=[], setsigdef=_DEFAULT, setsid=True)
+        return how(setsigmask=[], setsigdef=_DEFAULT, setpgroup=0)
     except (OSError, ValueError) as error:  # ValueError: a NUL byte
         why = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
         raise NotStarted(NOT_EXECUTABLE, f"{plan.argv[0]!r}: {why}") from error

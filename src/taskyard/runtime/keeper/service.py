@@ -17,7 +17,6 @@ from taskyard.runtime.keeper.request import from_json
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from typing import NoReturn
 
 #: Keepers outlive terminals and those who press keys in them.
@@ -28,14 +27,13 @@ def main(words: list[str]) -> None:
     """Be what the command line says."""
     what, fd = words[0], int(words[1])
     if what == "keep":
-        _keep(fd, lambda answer: _write_all(1, answer + b"\n"))
+        _keep(fd)
     serve(fd)
 
 
 def serve(fd: int) -> None:
     """Fork a keeper for each request until nobody can ask any more."""
-    import hmac  # noqa: F401  # loaded once here, shared by all keepers
-
+    sys.modules["hmac"] = __import__("hmac")  # loaded once here, shared by all keepers
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # keepers that end are nobody's to wait for
     for number in _DEAF:
         signal.signal(number, signal.SIG_IGN)
@@ -44,24 +42,21 @@ def serve(fd: int) -> None:
     gc.freeze()  # so that no collection in a child touches what it shares with us
     sock = socket.socket(fileno=fd)
     while True:
-        _, fds, _, _ = socket.recv_fds(sock, 64, 1)
-        if not fds:
+        _, fds, _, _ = socket.recv_fds(sock, 64, 2)
+        if len(fds) < 2:
             os._exit(0)
+        wanted, answer = fds
         if os.fork() == 0:
-            _keep(fds[0], lambda answer: _answer(sock, answer))
-        os.close(fds[0])
+            sock.close()
+            os.dup2(answer, 1)
+            os.close(answer)
+            _keep(wanted)
+        os.close(wanted)
+        os.close(answer)
 
 
-def _answer(sock: socket.socket, answer: bytes) -> None:
-    try:
-        sock.send(answer)
-    except OSError:
-        pass  # whoever asked is gone; the job is there all the same
-    sock.close()
-
-
-def _keep(fd: int, answer: Callable[[bytes], None]) -> NoReturn:
-    """Become the keeper of the job that is described in `fd`; never returns."""
+def _keep(fd: int) -> NoReturn:
+    """Become the keeper of the job that is described in `fd`, and say so on stdout; never returns."""
     code = 1
     try:
         request = from_json(json.loads(files.read_open(fd, "the request")))
@@ -70,9 +65,9 @@ def _keep(fd: int, answer: Callable[[bytes], None]) -> NoReturn:
         try:
             born = Born(JobFolder(request.home, request.id), request.record, request.parent)
         except Exception as error:
-            answer(json.dumps({"id": request.id, "error": str(error)}).encode())
+            _say({"id": request.id, "error": str(error)})
             raise
-        answer(json.dumps({"id": request.id, "pid": os.getpid()}).encode())
+        _say({"id": request.id, "pid": os.getpid()})
         _close_standard()
         life.live(born, request)
         code = 0
@@ -102,11 +97,11 @@ def _close_standard() -> None:
         os.close(null)
 
 
-def _write_all(fd: int, data: bytes) -> None:
+def _say(answer: dict[str, object]) -> None:
     try:
-        os.write(fd, data)
+        os.write(1, json.dumps(answer).encode() + b"\n")
     except OSError:
-        pass
+        pass  # whoever asked is gone; the job is there all the same
 
 
 def _last_words(error: BaseException) -> None:
