@@ -11,6 +11,7 @@ Whether a member of a team lives, and gets on: the kernel's word at the moment o
 from __future__ import annotations
 
 from taskyard.clock import now_ms
+from taskyard.disk.processes import process_alive, this_host
 from taskyard.tasklist import instances
 from taskyard.typed import NamedTuple
 
@@ -44,7 +45,7 @@ def _alive(home: str, member: Member) -> bool | None:
         return instances.instance_alive(home, member.instance)
     if not member.pid or not member.start:
         return None
-    here = instances.this_host()
+    here = this_host()
     if member.host and member.host != here:
         return False if member.host.partition("/")[0] == here.partition("/")[0] else None
-    return instances.process_alive(member.pid, member.start)
+    return process_alive(member.pid, member.start)
