@@ -33,7 +33,8 @@ def test_each_kind_of_caller_holds_its_claims_by_its_own_means(outside: Path) ->
     assert person.lease("bob").instance == "by:bob"
     assert person.instance is None
     assert program.lease("ada").token != program.lease("ada").token
-    assert instances.alive(program.lease("ada").lock, program.lease("ada").host) is True
+    held = program.lease("ada")
+    assert instances.alive(held.lock, held.host, held.place) is True
 
 
 @pytest.mark.req("L-09")

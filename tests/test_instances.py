@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from taskyard import instances
+from taskyard.disk.place import place_of
+from taskyard.disk.processes import process_alive, process_start, this_host
 from taskyard.errors import BadName, StorageError
 
 if TYPE_CHECKING:
@@ -82,11 +83,12 @@ def test_a_killed_instance_is_dead_at_once_and_its_file_is_swept(tmp_path: Path)
     home = str(tmp_path)
     process = start(tmp_path, "writer")
     path = instances.lock_path(home, said(process)[0])
-    assert instances.alive(path, instances.this_host()) is True
+    place = place_of(instances.folder_of(home))
+    assert instances.alive(path, this_host(), place) is True
 
     end(process)
 
-    assert instances.alive(path, instances.this_host()) is False
+    assert instances.alive(path, this_host(), place) is False
     assert instances.living(home) == []
     assert not os.path.exists(path)
 
@@ -101,10 +103,10 @@ def test_a_forked_child_neither_keeps_an_instance_alive_nor_ends_it(tmp_path: Pa
         os._exit(0)
     try:
         assert me.is_ours
-        assert instances.alive(me.lock_path, me.host) is True
+        assert instances.alive(me.lock_path, me.host, me.record.place) is True
         path = me.lock_path
         me.leave()
-        assert instances.alive(path, me.host) is False
+        assert instances.alive(path, me.host, me.record.place) is False
     finally:
         os.kill(child, signal.SIGKILL)
         os.waitpid(child, 0)
@@ -114,18 +116,35 @@ def test_a_forked_child_neither_keeps_an_instance_alive_nor_ends_it(tmp_path: Pa
 def test_liveness_across_machines_and_boots(tmp_path: Path) -> None:
     me = instances.enter(str(tmp_path), "writer")
     machine, _, boot = me.host.partition("/")
-    assert instances.alive(me.lock_path, f"elsewhere/{boot}") is None
-    assert instances.alive(me.lock_path, f"{machine}/another-boot") is False
-    assert instances.alive(str(tmp_path / "instances" / "nobody.lock"), me.host) is False
-    assert instances.alive(str(tmp_path / "no-folder" / "nobody.lock"), me.host) is None
+    place = me.record.place
+    assert instances.alive(me.lock_path, f"elsewhere/{boot}", place) is None
+    assert instances.alive(me.lock_path, f"{machine}/another-boot", place) is False
+    assert instances.alive(me.lock_path, f"{machine}/another-boot", place.replace(place[:8], "another0", 1)) is None
+    assert instances.alive(str(tmp_path / "instances" / "nobody.lock"), me.host, place) is False
+    assert instances.alive(str(tmp_path / "instances" / "nobody.lock"), me.host, "") is None
     me.leave()
+
+
+@pytest.mark.req("L-09")
+def test_a_holder_is_not_dead_because_its_path_leads_to_another_folder_here(tmp_path: Path) -> None:
+    """As in a second container: the same path, the same machine, another state folder."""
+    with instances.enter(str(tmp_path), "writer") as me:
+        instances_folder = tmp_path / "instances"
+        instances_folder.rename(tmp_path / "elsewhere")
+        instances_folder.mkdir()
+        moved = str(tmp_path / "elsewhere" / os.path.basename(me.lock_path))
+        os.utime(moved)  # still there, and still held, where we cannot see it
+
+        fresh = "import sys; from taskyard.instances import alive; print(alive(*sys.argv[1:]))"
+        asked = [sys.executable, "-c", fresh, me.lock_path, me.host, me.record.place]
+        assert subprocess.run(asked, capture_output=True, text=True, check=True).stdout.strip() == "None"
 
 
 @pytest.mark.req("L-09")
 def test_asking_about_liveness_leaves_our_own_lock_in_place(tmp_path: Path) -> None:
     me = instances.enter(str(tmp_path), "writer")
     for _ in range(3):
-        assert instances.alive(me.lock_path, me.host) is True
+        assert instances.alive(me.lock_path, me.host, me.record.place) is True
         assert [record.id for record in instances.living(str(tmp_path))] == [me.id]
     me.leave()
 
@@ -138,7 +157,7 @@ def test_asking_about_liveness_is_cheap(tmp_path: Path) -> None:
         for _ in range(20):
             began = time.perf_counter()
             for _ in range(100):
-                instances.alive(me.lock_path, me.host)
+                instances.alive(me.lock_path, me.host, me.record.place)
             rounds.append((time.perf_counter() - began) / 100)
     assert min(rounds) < 20e-6
 
@@ -183,18 +202,18 @@ def test_a_name_that_cannot_be_one_is_refused_and_leaves_nothing(tmp_path: Path,
 
 @pytest.mark.req("M-03")
 def test_a_pid_counts_only_with_its_start_time_and_a_zombie_is_dead() -> None:
-    start_time = instances.process_start()
-    assert instances.process_alive(os.getpid(), start_time)
-    assert not instances.process_alive(os.getpid(), start_time + 1)
+    start_time = process_start()
+    assert process_alive(os.getpid(), start_time)
+    assert not process_alive(os.getpid(), start_time + 1)
     child = os.fork()
     if child == 0:
         os._exit(0)
-    child_start = instances.process_start(child)
+    child_start = process_start(child)
     os.waitid(os.P_PID, child, os.WEXITED | os.WNOWAIT)
     assert child_start > 0
-    assert not instances.process_alive(child, child_start)
+    assert not process_alive(child, child_start)
     os.waitpid(child, 0)
-    assert not instances.process_alive(child, child_start)
+    assert not process_alive(child, child_start)
 
 
 @pytest.mark.req("L-09")
@@ -202,5 +221,5 @@ def test_rubbish_in_the_folder_is_swept_and_harms_nobody(tmp_path: Path) -> None
     me = instances.enter(str(tmp_path), "writer")
     (tmp_path / "instances" / "zzz.lock").write_bytes(b"\xff{")
     assert [record.name for record in instances.living(str(tmp_path))] == ["writer"]
-    assert sorted(os.listdir(tmp_path / "instances")) == sorted([".names", f"{me.id}.lock"])
+    assert sorted(os.listdir(tmp_path / "instances")) == sorted([".names", ".place", f"{me.id}.lock"])
     me.leave()

@@ -266,17 +266,17 @@ def folder_of(tasks_dir: str | os.PathLike[str] | None) -> str:
     return os.path.abspath(str(os.fspath(tasks_dir))) if tasks_dir is not None else paths.tasks_dir()
 
 
-def _alive(lock: str, host: str) -> bool | None:
+def _alive(lease: Lease) -> bool | None:
     global _ask
     if _ask is None:
         from taskyard.instances import alive
 
         _ask = alive
-    return _ask(lock, host)
+    return _ask(lease.lock, lease.host, lease.place)
 
 
 #: The kernel's word on a holder, once somebody asks: many a list has no holders.
-_ask: Callable[[str, str], bool | None] | None = None
+_ask: Callable[[str, str, str], bool | None] | None = None
 
 
 def _is_claude(folder: str) -> bool:

@@ -41,16 +41,27 @@ class Identity:
         span = 0 if seconds is None else max(1, round(seconds * 1000))
         expires = now_ms() + span if span else None
         if self._job:
-            from taskyard.instances import lock_path, this_host
-
-            lock = lock_path(self._home, self._job)
-            return Lease(agent, self._job, new_token(), "process", now_ms(), host=this_host(), lock=lock)
+            return self._of_job(agent, self._job)
         if self._is_person:
             return Lease(agent, f"by:{agent}", new_token(), "time" if span else "manual", now_ms(), expires, span)
         held = _instance(self._home, self._wanted or "")
         if span:
             return Lease(agent, held.id, new_token(), "time", now_ms(), expires, span)
-        return Lease(agent, held.id, new_token(), "process", now_ms(), host=held.host, lock=held.lock_path)
+        record = held.record
+        return Lease(
+            agent, held.id, new_token(), "process", now_ms(), host=record.host, lock=record.lock, place=record.place
+        )
+
+    def _of_job(self, agent: str, job: str) -> Lease:
+        """The job around this command holds the claim, for as long as it lives."""
+        from taskyard.disk.files import make_private_folder
+        from taskyard.disk.place import place_of
+        from taskyard.disk.processes import this_host
+        from taskyard.instances import folder_of, lock_path
+
+        make_private_folder(folder_of(self._home))
+        lock, place = lock_path(self._home, job), place_of(folder_of(self._home))
+        return Lease(agent, job, new_token(), "process", now_ms(), host=this_host(), lock=lock, place=place)
 
     @property
     def instance(self) -> str | None:

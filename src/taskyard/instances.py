@@ -16,6 +16,8 @@ import os
 from taskyard.clock import now_ms
 from taskyard.disk import files
 from taskyard.disk.kernel_lock import RangeLock, is_held
+from taskyard.disk.place import is_here, place_of
+from taskyard.disk.processes import process_start, this_host
 from taskyard.errors import Damaged, StorageError
 from taskyard.names import LONGEST_NAME, check_name, folder_name
 from taskyard.typed import NamedTuple
@@ -42,6 +44,7 @@ class Record(NamedTuple):
     host: str  #: "<machine id>/<boot id>"
     since: int  #: epoch ms
     lock: str  #: the file whose lock says that it lives
+    place: str = ""  #: the folder of that file: see `disk.place`
 
 
 class Instance:
@@ -120,18 +123,24 @@ def living(home: str) -> list[Record]:
     return sorted((record for record in found if record.name), key=lambda record: (record.since, record.id))
 
 
-def alive(lock_path: str, host: str) -> bool | None:
-    """Whether the holder of `lock_path` on `host` lives; None if that cannot be known from here."""
+def alive(lock_path: str, host: str, place: str) -> bool | None:
+    """Whether the holder of `lock_path` on `host` lives; None if that cannot be known from here.
+
+    A free lock, or no file, says something only in the very folder where the holder's was.
+    """
     here = this_host()
     if host != here:
-        return False if host.partition("/")[0] == here.partition("/")[0] else None
+        return False if _is_same_machine(host, here) and is_here(place, restarted=True) else None
     try:
-        held = is_held(lock_path)
+        if is_held(lock_path):
+            return True
     except (StorageError, ValueError):
         return None  # another user's, or no path at all
-    if held:
-        return True
-    return False if os.path.isdir(os.path.dirname(lock_path)) else None
+    return False if is_here(place) else None
+
+
+def _is_same_machine(host: str, other: str) -> bool:
+    return host.partition("/")[0] == other.partition("/")[0]
 
 
 def instance_alive(home: str, instance: str) -> bool | None:
@@ -140,31 +149,7 @@ def instance_alive(home: str, instance: str) -> bool | None:
     if is_held(path):
         return True
     record = _read(path)
-    return False if record is None else alive(path, record.host)
-
-
-def process_alive(pid: int, start: int) -> bool:
-    """Whether the very process with this pid and start time runs; a zombie does not."""
-    fields = _stat_fields(str(pid))
-    return fields is not None and fields[0] not in ("Z", "X") and fields[19] == str(start)
-
-
-def process_start(pid: int | None = None) -> int:
-    """When process `pid` (this one) started, in clock ticks since boot; 0 if it is gone."""
-    fields = _stat_fields("self" if pid is None else str(pid))
-    return int(fields[19]) if fields else 0
-
-
-def this_host() -> str:
-    """The machine and its boot: "<machine id>/<boot id>"."""
-    global _host
-    if _host is None:
-        machine = _first_line("/etc/machine-id") or os.uname().nodename
-        _host = f"{machine}/{_first_line('/proc/sys/kernel/random/boot_id') or 'unknown'}"
-    return _host
-
-
-_host: str | None = None
+    return False if record is None or _is_same_machine(record.host, this_host()) else None
 
 
 def folder_of(home: str) -> str:
@@ -188,7 +173,15 @@ def _enter(home: str, agent: str) -> Instance:
         name = _free_name(agent, (record.name for record in found)) if agent else ""
         instance = "".join(_ALPHABET[byte % 36] for byte in os.urandom(12))
         record = Record(
-            instance, name, agent, os.getpid(), process_start(), this_host(), now_ms(), lock_path(home, instance)
+            instance,
+            name,
+            agent,
+            os.getpid(),
+            process_start(),
+            this_host(),
+            now_ms(),
+            lock_path(home, instance),
+            place_of(folder),
         )
         # Content first, lock second: whoever finds the lock held can read whose it is.
         files.create(record.lock, _encoded(record))
@@ -224,7 +217,7 @@ def _look(folder: str) -> tuple[list[Record], list[str]]:
         if is_held(path):
             if record is not None:
                 found.append(record)
-        elif record is None or alive(path, record.host) is False:
+        elif record is None or _is_same_machine(record.host, this_host()):
             dead.append(path)
     return found, dead
 
@@ -275,21 +268,3 @@ def _read(path: str) -> Record | None:
         )
     except (Damaged, StorageError, ValueError, TypeError, KeyError):
         return None
-
-
-def _stat_fields(pid: str) -> list[str] | None:
-    """`/proc/<pid>/stat` after the command, which may hold spaces and brackets: state is 0, start is 19."""
-    try:
-        with open(f"/proc/{pid}/stat", "rb") as file:
-            text = file.read(4096)
-    except OSError:
-        return None
-    return text[text.rindex(b")") + 2 :].decode("ascii", "replace").split()
-
-
-def _first_line(path: str) -> str:
-    try:
-        with open(path, encoding="ascii", errors="replace") as file:
-            return file.readline().strip()
-    except OSError:
-        return ""

@@ -235,7 +235,7 @@ def test_a_command_inside_a_job_claims_for_that_job(tmp_path: Path, monkeypatch:
 def records(tmp_path: Path) -> leases.LeaseFiles:
     folder = ListFolder(str(tmp_path), "plan")
     folder.make()
-    return leases.LeaseFiles(folder, alive=lambda lock, _: lock == "living")
+    return leases.LeaseFiles(folder, alive=lambda lease: lease.lock == "living")
 
 
 @pytest.mark.req("L-09")

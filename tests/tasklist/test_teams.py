@@ -14,6 +14,7 @@ import pytest
 
 from taskyard import clock, instances
 from taskyard.config import Settings
+from taskyard.disk.processes import process_start, this_host
 from taskyard.errors import AlreadyExists, BadName, BadValue, NotFound, TeamHasLivingMembers, TeamNotFound
 from taskyard.tasklist import team_record
 from taskyard.tasklist.mailbox import Post
@@ -83,7 +84,7 @@ def test_a_second_team_of_a_name_is_refused_and_an_unknown_one_names_the_nearest
 def test_a_living_member_keeps_its_name_and_a_dead_one_makes_room(teams: Teams) -> None:
     teams.create("crew")
     process = sleeper()
-    teams.join("crew", "bob", pid=process.pid, start=instances.process_start(process.pid))
+    teams.join("crew", "bob", pid=process.pid, start=process_start(process.pid))
     with pytest.raises(AlreadyExists):
         teams.join("crew", "bob")
     process.kill()
@@ -97,7 +98,7 @@ def test_liveness_is_what_the_kernel_says(teams: Teams, monkeypatch: pytest.Monk
     me = instances.enter(teams.home, "ada")
     process = sleeper()
     teams.create("crew", lead="ada", instance=me)
-    teams.join("crew", "bob", kind="tmux", pid=process.pid, start=instances.process_start(process.pid))
+    teams.join("crew", "bob", kind="tmux", pid=process.pid, start=process_start(process.pid))
     teams.join("crew", "carol", kind="external")
     assert states(teams, "crew") == {"ada": "idle", "bob": "idle", "carol": "unknown"}
 
@@ -120,9 +121,9 @@ def test_liveness_is_what_the_kernel_says(teams: Teams, monkeypatch: pytest.Monk
 @pytest.mark.req("M-03")
 def test_a_pid_of_another_boot_is_dead_and_of_another_machine_unknown(teams: Teams) -> None:
     teams.create("crew")
-    teams.join("crew", "bob", pid=os.getpid(), start=instances.process_start())
+    teams.join("crew", "bob", pid=os.getpid(), start=process_start())
     path = team_record.path_of(teams.home, "crew")
-    machine = instances.this_host().partition("/")[0]
+    machine = this_host().partition("/")[0]
     for host, expected in ((f"{machine}/before", "dead"), ("elsewhere/now", "unknown")):
         with open(path, encoding="utf-8") as file:
             record = json.load(file)
@@ -136,7 +137,7 @@ def test_a_pid_of_another_boot_is_dead_and_of_another_machine_unknown(teams: Tea
 def test_a_team_with_living_members_is_removed_only_by_force_and_its_mail_is_kept(teams: Teams) -> None:
     post = Post(teams.home, "crew", claude_folder=teams.claude)
     teams.create("crew", lead="ada")
-    teams.join("crew", "bob", pid=os.getpid(), start=instances.process_start())
+    teams.join("crew", "bob", pid=os.getpid(), start=process_start())
     post.send("ada", "bob", "unread")
     with pytest.raises(TeamHasLivingMembers) as caught:
         teams.remove("crew")
@@ -205,7 +206,7 @@ def test_teams_of_claude_code_are_listed_and_live_as_long_as_its_process(teams: 
         "leadProcess": {
             "pid": process.pid,
             "pidSpace": f"{os.uname().nodename}#{os.readlink('/proc/self/ns/pid')}",
-            "procStart": str(instances.process_start(process.pid)),
+            "procStart": str(process_start(process.pid)),
         }
     }
     with open(os.path.join(folder, "config.json"), "w", encoding="utf-8") as file:

@@ -202,7 +202,7 @@ def _listing(words: Sequence[str]) -> Listing:
     from taskyard.tasklist.listing import ListReader
 
     folder, chosen = _place(words)
-    reader = ListReader(ListFolder(folder, paths.list_name(chosen)), alive=lambda _lock, _host: None)
+    reader = ListReader(ListFolder(folder, paths.list_name(chosen)), alive=lambda _: None)
     return reader.listing(lambda _ids: None)[0]
 
 

@@ -74,7 +74,7 @@ def _facts(folder: str, name: str, current: str, chosen: str | None) -> ListFact
     from taskyard.tasklist.list_folder import ListFolder
     from taskyard.tasklist.listing import ListReader
 
-    listing, _ = ListReader(ListFolder(folder, name), alive=lambda _lock, _host: None).listing(lambda _ids: None)
+    listing, _ = ListReader(ListFolder(folder, name), alive=lambda _: None).listing(lambda _ids: None)
     shown = [task for task in listing if not task.is_internal]
     done = sum(task.is_done for task in shown)
     is_current = name == current

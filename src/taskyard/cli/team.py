@@ -93,7 +93,7 @@ def _join(args: Args) -> int:
         name = _who(args, yard.agent, "joins")
         kind, pid, start = "external", 0, 0
         if args.pid is not None:
-            from taskyard.instances import process_start
+            from taskyard.disk.processes import process_start
 
             kind, pid, start = "process", args.pid, process_start(args.pid) if args.pid > 0 else 0
             if not start:

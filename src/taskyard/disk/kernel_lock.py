@@ -43,7 +43,7 @@ _forks = 0
 class RangeLock:
     """One holder of some bytes of a lock file; `with` lets go of all of them."""
 
-    __slots__ = ("_born", "fd", "path")
+    __slots__ = ("_born", "_place", "fd", "is_spoiled", "path")
 
     def __init__(self, path: str, *, mode: int = 0o600) -> None:
         self.path = path
@@ -52,6 +52,8 @@ class RangeLock:
         except OSError as error:
             raise storage_error(path, error) from error
         self._born = _forks
+        self._place: tuple[int, int] | None = None
+        self.is_spoiled = False  #: a thread that gave up waiting may still get, and give back, bytes in our name
         _held.add(self.fd)
 
     def take(self, offset: int, *, timeout: float, what: str, shared: bool = False, length: int = 1) -> None:
@@ -66,6 +68,7 @@ class RangeLock:
         if not timeout:
             raise Busy(what, "another process", timeout)
         if not _Waiter(self.fd, request).granted(timeout):
+            self.is_spoiled = True
             raise Busy(what, holder_of(self.path, offset, length), timeout)
 
     def try_take(self, offset: int) -> bool:
@@ -97,12 +100,17 @@ class RangeLock:
         request = _RELEASE if offset is None else _FLOCK.pack(fcntl.F_UNLCK, os.SEEK_SET, offset, 1, 0)
         fcntl.fcntl(self.fd, fcntl.F_OFD_SETLK, request)
 
-    def inode(self) -> int:
-        """What tells the lock file from another one made later in its place; 0 if it is no longer ours to use."""
-        if self._born != _forks:
-            return 0
-        found = os.fstat(self.fd)
-        return found.st_ino if found.st_nlink else 0
+    @property
+    def is_usable(self) -> bool:
+        """Whether it is ours: a forked child gave its copy back at birth."""
+        return self._born == _forks
+
+    def place(self) -> tuple[int, int]:
+        """Device and inode: what tells the lock file from another one that took its path."""
+        if self._place is None:
+            found = os.fstat(self.fd)
+            self._place = found.st_dev, found.st_ino
+        return self._place
 
     def close(self) -> None:
         """Let go of everything. Explicitly: a forked child may still hold a copy of the descriptor."""

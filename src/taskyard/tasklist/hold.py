@@ -112,10 +112,14 @@ class Hold:
     def release(self) -> None:
         """Give everything back, in reverse order."""
         self._give_back_folders()
-        if self._kernel is not None:
-            self._kernel.release()
-            self._give_back(self._kernel)
-            self._kernel = None
+        kernel, self._kernel = self._kernel, None
+        if kernel is None:
+            return
+        if kernel.is_spoiled:
+            kernel.close()  # used again, it would lose what it holds to whoever gave up waiting for it
+        else:
+            kernel.release()
+            self._give_back(kernel)
 
     def _give_back_folders(self) -> None:
         while self._folders:

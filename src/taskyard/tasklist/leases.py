@@ -38,14 +38,14 @@ _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
 _decode = json.JSONDecoder().raw_decode
 _encode = json.JSONEncoder().encode
 
-_TEXTS = ("owner", "instance", "token", "kind", "host", "lock")
+_TEXTS = ("owner", "instance", "token", "kind", "host", "lock", "place")
 
 
 class LeaseFiles:
     """The lease records of one list. Writers hold the task's lock."""
 
-    def __init__(self, folder: ListFolder, *, alive: Callable[[str, str], bool | None]) -> None:
-        """`alive(lock file, host)` is the kernel's word on a holder; None = it cannot be told from here."""
+    def __init__(self, folder: ListFolder, *, alive: Callable[[Lease], bool | None]) -> None:
+        """`alive(lease)` is the kernel's word on its holder; None = it cannot be told from here."""
         self._folder = folder
         self._alive = alive
         self._known: dict[str, Lease] = {}
@@ -106,7 +106,7 @@ class LeaseFiles:
         """Whether the holder is gone for certain; what cannot be told counts as living."""
         if lease.kind == "time":
             return lease.expires is not None and lease.expires < now_ms()
-        return lease.kind == "process" and self._alive(lease.lock, lease.host) is False
+        return lease.kind == "process" and self._alive(lease) is False
 
     def everyone(self) -> tuple[Mapping[str, Lease], bool]:
         """Every lease record by task id, and whether none changed since last asked."""
@@ -178,7 +178,7 @@ def _parsed(data: bytes) -> tuple[Lease | None, int]:
     texts = [text for name in _TEXTS if isinstance(text := get(name, ""), str)]
     if len(texts) < len(_TEXTS) or not texts[2]:
         return None, losses
-    owner, instance, token, kind, host, lock = texts
+    owner, instance, token, kind, *where = texts
     since = since if isinstance(since, int) else 0
     expires = expires if isinstance(expires, int) else None
-    return Lease(owner, instance, token, kind, since, expires, span if isinstance(span, int) else 0, host, lock), losses
+    return Lease(owner, instance, token, kind, since, expires, span if isinstance(span, int) else 0, *where), losses

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from taskyard.tasklist.hold import Hold
     from taskyard.tasklist.ledger import Row
     from taskyard.tasklist.list_folder import ListFolder
-    from taskyard.tasklist.model import Task
+    from taskyard.tasklist.model import Lease, Task
     from taskyard.tasklist.reader import Seen
     from taskyard.tasklist.settle import Settler
     from taskyard.tasklist.writer import Writer
@@ -42,7 +42,7 @@ _TRIES = 50
 class Opened(NamedTuple):
     """What only those who write need; loading it waits for the first of them."""
 
-    inode: int  #: of the lock file, which tells this folder from one made later in its place
+    place: tuple[int, int]  #: device and inode of the lock file: tells this folder from one that took its path
     writer: Writer
     settler: Settler
     take: type[Hold]
@@ -58,7 +58,7 @@ class ListFiles:
         settings: Settings,
         *,
         foreign: bool,
-        alive: Callable[[str, str], bool | None],
+        alive: Callable[[Lease], bool | None],
     ) -> None:
         self.folder = folder
         self.settings = settings
@@ -70,6 +70,7 @@ class ListFiles:
         self._spare: list[RangeLock] = []
         self._opening = RLock()
         self._last_id = 0
+        self._is_counted = False  # whether ids of the older `tasks.json` are in `_last_id`
 
     @property
     def writer(self) -> Writer:
@@ -127,7 +128,7 @@ class ListFiles:
         settler = Settler(writer, self.tasks.reader, self.leases, self.hold)
         lock = RangeLock(self.folder.lock)
         self._spare.append(lock)
-        self._opened = opened = Opened(lock.inode(), writer, settler, Hold, RangeLock)
+        self._opened = opened = Opened(lock.place(), writer, settler, Hold, RangeLock)
         if not writer.ledger.highest() and writer.journal.end():
             settler.relearn()
         for task_id in settler.unsettled():
@@ -140,7 +141,9 @@ class ListFiles:
             if self._opened is not None:
                 self._opened.writer.close()
                 self._opened = None
-            self._spared(0)
+                self._last_id, self._is_counted = 0, False
+            while (lock := self._spared()) is not None:
+                lock.close()
             self.tasks.close()
 
     def hold(
@@ -177,29 +180,31 @@ class ListFiles:
             opened = self._open()
             if self._network:
                 return None
-            if (spare := self._spared(opened.inode)) is not None:
-                return spare
-            try:
-                lock = opened.lock(self.folder.lock)
-            except StorageError:
-                pass  # the folder is gone: opening makes it anew, or says why not
-            else:
-                if lock.inode() == opened.inode:
+            if self._is_in_place(opened):
+                lock = self._spared() or opened.lock(self.folder.lock)
+                if lock.place() == opened.place:
                     return lock
                 lock.close()
-            self.close()
+            self.close()  # the folder was removed, or moved away: opening makes it anew, or says why not
         raise StorageError(self.folder.path, "it is being removed again and again")
 
-    def _spared(self, inode: int) -> RangeLock | None:
-        """A lock file left open by an earlier operation; those of a folder that is gone are closed."""
+    def _is_in_place(self, opened: Opened) -> bool:
+        """Whether the list's path still leads to the folder that is open."""
+        try:
+            found = os.lstat(self.folder.lock)
+        except OSError:
+            return False
+        return (found.st_dev, found.st_ino) == opened.place
+
+    def _spared(self) -> RangeLock | None:
+        """A lock file left open by an earlier operation; a forked child cannot use those of its parent."""
         while True:
             try:
                 lock = self._spare.pop()
             except IndexError:
                 return None
-            if inode and lock.inode() == inode:
+            if lock.is_usable:
                 return lock
-            lock.close()
 
     def seen(self, task_id: str) -> tuple[Task, Seen | None]:
         """A task we hold, as it is now; what another program did to it is logged first.
@@ -252,7 +257,11 @@ class ListFiles:
         The caller holds the list.
         """
         mark = self.writer.mark.read()
-        last = self._last_id = max(mark, self._last_id) if mark >= self._last_id > 0 else self._highest(mark)
+        # The ledger knows ids that another program gave out and took back without raising the mark.
+        last = self._last_id = max(mark, self._last_id, self.writer.ledger.highest())
+        if not self._is_counted:
+            last = self._last_id = max(last, self.tasks.highest_consolidated())
+            self._is_counted = True
         # Without a mark (a new list, or somebody removed it) only the files tell which ids are spent.
         if not mark or os.access(self.folder.task(str(last + 1)), os.F_OK):
             last = max(last, *self.folder.ids_on_disk(), 0)
@@ -261,10 +270,6 @@ class ListFiles:
         self._last_id = last + 1
         self.writer.mark.write(self._last_id)
         return str(self._last_id)
-
-    def _highest(self, mark: int) -> int:
-        """The highest id by everything there is: asked by the first create of a process, and if the mark fell."""
-        return max(mark, self._last_id, self.writer.ledger.highest(), self.tasks.highest_consolidated())
 
     def keep_above(self, task_id: int) -> None:
         """See to it that no id up to this one is given out again. The caller holds the list."""
@@ -275,5 +280,5 @@ class ListFiles:
         """Undo `next_id` for a task that could not even be drafted, if it was the last: nobody ever heard of it."""
         with self.hold(whole=True):
             if self.writer.ledger.highest() < int(task_id) == self.writer.mark.read():
-                self._last_id = 0
+                self._last_id, self._is_counted = 0, False
                 self.writer.mark.write(int(task_id) - 1)

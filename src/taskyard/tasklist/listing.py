@@ -32,7 +32,7 @@ class ListReader:
         self,
         folder: ListFolder,
         *,
-        alive: Callable[[str, str], bool | None],
+        alive: Callable[[Lease], bool | None],
         was_removed: Callable[[str], bool] = lambda _: False,
     ) -> None:
         self._folder = folder

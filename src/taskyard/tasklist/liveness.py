@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from taskyard import instances
 from taskyard.clock import now_ms
+from taskyard.disk.processes import process_alive, this_host
 from taskyard.typed import NamedTuple
 
 TYPE_CHECKING = False
@@ -44,7 +45,7 @@ def _alive(home: str, member: Member) -> bool | None:
         return instances.instance_alive(home, member.instance)
     if not member.pid or not member.start:
         return None
-    here = instances.this_host()
+    here = this_host()
     if member.host and member.host != here:
         return False if member.host.partition("/")[0] == here.partition("/")[0] else None
-    return instances.process_alive(member.pid, member.start)
+    return process_alive(member.pid, member.start)

@@ -36,6 +36,7 @@ class Lease(NamedTuple):
     span: int = 0  #: ms that a sign of life adds, for kind "time"
     host: str = ""  #: the machine and boot the holder lives on, for kind "process"
     lock: str = ""  #: the file whose kernel lock says that the holder lives
+    place: str = ""  #: the folder that file is in, so that nobody takes another one for it
 
 
 class Task(NamedTuple):

@@ -14,10 +14,11 @@ from __future__ import annotations
 
 import os
 
-from taskyard import instances, paths
+from taskyard import paths
 from taskyard.clock import now_ms
 from taskyard.config import Settings
 from taskyard.disk import files
+from taskyard.disk.processes import this_host
 from taskyard.errors import AlreadyExists, BadValue, Damaged, NotFound, TeamHasLivingMembers, TeamNotFound
 from taskyard.maildir import Box, mail_folder
 from taskyard.names import check_name, folder_name, nearest
@@ -236,7 +237,7 @@ def _new_member(
     now = now_ms()
     if instance is not None:
         pid, start = instance.record.pid, instance.record.start
-    host = instances.this_host() if pid and start else ""
+    host = this_host() if pid and start else ""
     return Member(name, now, kind, pid, start, host, instance.id if instance else "", now, "idle", colour)
 
 
