@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from taskyard import instances
 from taskyard.disk.place import place_of
 from taskyard.disk.processes import process_alive, process_start, this_host
 from taskyard.errors import BadName, StorageError
