@@ -7,13 +7,13 @@ import os
 
 def process_alive(pid: int, start: int) -> bool:
     """Whether the very process with this pid and start time runs; a zombie does not."""
-    fields = _stat_fields(str(pid))
+    fields = stat_fields(str(pid))
     return fields is not None and fields[0] not in ("Z", "X") and fields[19] == str(start)
 
 
 def process_start(pid: int | None = None) -> int:
     """When process `pid` (this one) started, in clock ticks since boot; 0 if it is gone."""
-    fields = _stat_fields("self" if pid is None else str(pid))
+    fields = stat_fields("self" if pid is None else str(pid))
     return int(fields[19]) if fields else 0
 
 
@@ -29,7 +29,7 @@ def this_host() -> str:
 _host: str | None = None
 
 
-def _stat_fields(pid: str) -> list[str] | None:
+def stat_fields(pid: str) -> list[str] | None:
     """`/proc/<pid>/stat` after the command, which may hold spaces and brackets: state is 0, start is 19."""
     try:
         with open(f"/proc/{pid}/stat", "rb") as file:

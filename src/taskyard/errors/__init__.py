@@ -5,7 +5,7 @@ Every error Taskyard raises on purpose.
   x UsageError              exit 2   malformed: fails however often it is repeated
     + BadName, BadId, BadText, BadValue
   x NotFound                exit 4
-    + TaskNotFound, RecipientNotFound, TeamNotFound, ListNotFound, NothingFree
+    + TaskNotFound, JobNotFound, RecipientNotFound, TeamNotFound, ListNotFound, NothingFree
   x Conflict                exit 5   well formed, wrong moment: look again
     + AlreadyClaimed, AlreadyResolved, Blocked, AgentBusy, BadTransition, Cycle,
       LeaseLost, HookRefused, AcceptanceFailed, Untrusted, PathsOverlap, AlreadyExists,
@@ -52,6 +52,7 @@ from taskyard.errors.general import (
     shown,
 )
 from taskyard.errors.missing import (
+    JobNotFound,
     ListNotFound,
     NotFound,
     NothingFree,
@@ -78,6 +79,7 @@ __all__ = [
     "Cycle",
     "Damaged",
     "HookRefused",
+    "JobNotFound",
     "LeaseLost",
     "ListNotFound",
     "NotFound",

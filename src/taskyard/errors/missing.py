@@ -16,6 +16,18 @@ class NotFound(TaskyardError):
     exit_code = 4
 
 
+class JobNotFound(NotFound):
+    """No job ever had this id."""
+
+    code = "job_not_found"
+
+    def __init__(self, job_id: str, *, nearest: Sequence[str] = ()) -> None:
+        hint = f" Nearest: {', '.join(nearest)}." if nearest else " See `taskyard ps --all`."
+        super().__init__(f"No job {shown(job_id)}.{hint}")
+        self.job_id = job_id
+        self.nearest = tuple(nearest)
+
+
 class TaskNotFound(NotFound):
     """No task with this id is on the list."""
 

@@ -106,7 +106,7 @@ class Forker:
 
 
 def _spawn(what: str, fd: int, stdout: int | None = None) -> None:
-    """Start the keeper program, isolated, with two descriptors and nothing of this process's environment that loads code."""
+    """Start the keeper program, isolated: two descriptors, and nothing of our environment that loads code."""
     copy = os.dup(fd)  # inheritable for this one child: every other descriptor closes itself
     null = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
     env = {name: value for name, value in os.environ.items() if name not in _NOT_OURS}

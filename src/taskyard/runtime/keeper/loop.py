@@ -12,6 +12,7 @@ import signal
 import time
 
 from taskyard.clock import now_ms
+from taskyard.disk.processes import process_start
 from taskyard.runtime.keeper import command, tree
 from taskyard.runtime.keeper.growth import Full, Growth
 from taskyard.runtime.keeper.ladder import Ladder
@@ -58,7 +59,7 @@ class Loop:
             self._pid = self._wires.start(self._request, self._born.output)
         except command.NotStarted as why:
             return self._ended(End("error", why.code, None, why.why))
-        self._born.change(pid=self._pid, pidStart=tree.start_of(self._pid), startTime=now_ms(), waitsFor="")
+        self._born.change(pid=self._pid, pidStart=process_start(self._pid), startTime=now_ms(), waitsFor="")
         self._growth.arm()
         self._look_at_output()
         while not self.is_over:

@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import os
 
+from taskyard.disk.processes import stat_fields
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -38,30 +40,9 @@ def _parents() -> dict[int, int]:
     """The parent of each process that lives; zombies only wait to be collected."""
     found: dict[int, int] = {}
     for name in os.listdir("/proc"):
-        if name.isdigit() and (fields := stat_fields(name)) is not None and fields[0] not in (b"Z", b"X"):
+        if name.isdigit() and (fields := stat_fields(name)) is not None and fields[0] not in ("Z", "X"):
             found[int(name)] = int(fields[1])
     return found
-
-
-def stat_fields(pid: str) -> list[bytes] | None:
-    """`/proc/<pid>/stat` after the command, which may hold anything: state 0, parent 1, start 19; None = gone."""
-    try:
-        fd = os.open(f"/proc/{pid}/stat", os.O_RDONLY | os.O_CLOEXEC)
-    except OSError:
-        return None
-    try:
-        data = os.read(fd, 4096)
-    except OSError:
-        return None
-    finally:
-        os.close(fd)
-    return data[data.rindex(b")") + 2 :].split()
-
-
-def start_of(pid: int) -> int:
-    """When a process started, in ticks since boot; 0 if it is gone. Number and start together name one process."""
-    fields = stat_fields(str(pid))
-    return int(fields[19]) if fields is not None else 0
 
 
 def signal_all(pids: Collection[int], number: int) -> None:

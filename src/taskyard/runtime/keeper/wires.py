@@ -14,7 +14,8 @@ import struct
 import termios
 import time
 
-from taskyard.runtime.keeper import command, tree
+from taskyard.disk.processes import process_start
+from taskyard.runtime.keeper import command
 from taskyard.runtime.keeper.control import Wishes
 
 TYPE_CHECKING = False
@@ -186,7 +187,7 @@ def _pidfd(starter: tuple[int, int] | None) -> int | None:
         fd = os.pidfd_open(pid)
     except OSError:
         fd = -1
-    if fd >= 0 and tree.start_of(pid) == start:
+    if fd >= 0 and process_start(pid) == start:
         return fd
     ended, theirs = os.pipe2(os.O_CLOEXEC)
     os.close(theirs)  # a pipe without a writer polls as a process that ended does

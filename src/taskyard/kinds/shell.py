@@ -1,0 +1,106 @@
+"""
+A command line in the background: `local_bash`.
+
+A single text runs in `bash -c`; a list of words runs as it is, without a shell. Its output goes straight into the
+job's file; it reads from nothing unless it is given input or a terminal.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+
+from taskyard.errors import BadText, BadValue
+from taskyard.names import check_text
+from taskyard.typed import NamedTuple
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+#: A name for people fits on a line.
+_LONGEST_NAME = 200
+
+#: Below this a file system frees nothing.
+SMALLEST_CAP = 65_536
+
+#: A month: longer limits are typing errors.
+_LONGEST_TIME = 31 * 86_400.0
+
+
+class Shell(NamedTuple):
+    """A command to run in the background."""
+
+    command: str | Sequence[str]  #: text for bash, or words that run without a shell
+    cwd: str | None = None  #: where; the current folder if not given
+    env: Mapping[str, str] | None = None  #: its whole environment; this process's if not given
+    name: str | None = None  #: one line for people; the command if not given
+    timeout: float | None = None  #: seconds until it is ended; pauses do not count
+    output_cap: int | None = None  #: bytes on disk; the newest half is kept
+    on_parent_exit: str | None = None  #: "kill" or "keep"
+    stdin: bool = False  #: input can be sent to it
+    pty: bool = False  #: it gets a terminal of its own
+    grace: float = 3.0  #: seconds between TERM and KILL
+    leave_children: bool = False  #: processes it leaves behind go on under its keeper
+    retries: int = 0  #: how often it may be tried again after a failure
+    tool_use_id: str | None = None
+
+    @property
+    def type(self) -> str:
+        """The kind, as records name it."""
+        return "local_bash"
+
+    @property
+    def letter(self) -> str:
+        """What its ids begin with."""
+        return "b"
+
+    @property
+    def argv(self) -> list[str]:
+        """What is run."""
+        return ["bash", "-c", self.command] if isinstance(self.command, str) else list(self.command)
+
+    @property
+    def text(self) -> str:
+        """The command as a person would type it."""
+        return self.command if isinstance(self.command, str) else shlex.join(self.command)
+
+    def checked(self) -> Shell:
+        """Itself, if it can be run.
+
+        Raises:
+            BadValue, BadText: something in it cannot be.
+        """
+        if not self.argv or not self.argv[0] or not self.text.strip():
+            raise BadText("command", "is empty")
+        if any("\0" in word for word in self.argv):
+            raise BadText("command", "holds a NUL byte")
+        if self.name is not None:
+            check_text("name", self.name, longest=_LONGEST_NAME, allow_empty=False)
+            if "\n" in self.name or "\r" in self.name:
+                raise BadText("name", "has more than one line")
+        _check_number("timeout", self.timeout, least=0.001, most=_LONGEST_TIME)
+        _check_number("grace", self.grace, least=0.0, most=3600.0)
+        _check_number("output cap", self.output_cap, least=SMALLEST_CAP, most=1 << 50)
+        _check_number("retries", self.retries, least=0, most=1000)
+        if self.on_parent_exit not in (None, "kill", "keep"):
+            raise BadValue("on_parent_exit", self.on_parent_exit, '"kill" or "keep"')
+        if self.cwd is not None and not os.path.isdir(self.cwd):
+            raise BadValue("cwd", self.cwd, "a folder that exists")
+        for key, value in (self.env or {}).items():
+            if not key or "=" in key or "\0" in key + value:
+                raise BadValue("env", key, "names without = and NUL, values without NUL")
+        return self
+
+    @property
+    def description(self) -> str:
+        """One line for people, safe to show."""
+        line = self.name or " ".join(self.text.split())
+        return "".join(char if char.isprintable() else "\N{REPLACEMENT CHARACTER}" for char in line)[:_LONGEST_NAME]
+
+
+def _check_number(name: str, value: object, *, least: float, most: float) -> None:
+    if value is None:
+        return
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not least <= value <= most:
+        raise BadValue(name, value, f"a number from {least:g} to {most:g}")

@@ -1,0 +1,209 @@
+"""
+The jobs of one user, for one caller: started, looked at, waited for, steered.
+
+Everything here works on files and the kernel's word, so any process can do it to any job, also after whoever started
+it is gone.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from taskyard.clock import now_ms
+from taskyard.disk.files import make_private_folder
+from taskyard.disk.processes import process_start, this_host
+from taskyard.errors import Conflict
+from taskyard.runtime import looking, steering, waiting
+from taskyard.runtime.folder import JobFolder
+from taskyard.runtime.ids import is_job_id, new_id
+from taskyard.runtime.starting import Forker, start_alone
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from typing import Protocol
+
+    from taskyard.runtime.model import Job
+
+    class Spec(Protocol):
+        """What a kind asks a keeper to run."""
+
+        @property
+        def type(self) -> str: ...
+        @property
+        def letter(self) -> str: ...
+        @property
+        def argv(self) -> list[str]: ...
+        @property
+        def text(self) -> str: ...
+        @property
+        def description(self) -> str: ...
+        @property
+        def cwd(self) -> str | None: ...
+        @property
+        def env(self) -> Mapping[str, str] | None: ...
+        @property
+        def timeout(self) -> float | None: ...
+        @property
+        def output_cap(self) -> int | None: ...
+        @property
+        def on_parent_exit(self) -> str | None: ...
+        @property
+        def stdin(self) -> bool: ...
+        @property
+        def pty(self) -> bool: ...
+        @property
+        def grace(self) -> float: ...
+        @property
+        def leave_children(self) -> bool: ...
+        @property
+        def retries(self) -> int: ...
+        @property
+        def tool_use_id(self) -> str | None: ...
+
+
+#: Settings that say that nothing may run in the background.
+_DISABLED = ("TASKYARD_DISABLE_BACKGROUND_TASKS", "CLAUDE_CODE_DISABLE_BACKGROUND_TASKS")
+
+
+class BackgroundDisabled(Conflict):
+    """Background jobs are switched off here."""
+
+    code = "background_disabled"
+
+    def __init__(self, setting: str) -> None:
+        super().__init__(f"Background jobs are switched off here ({setting}). Run it in the foreground, or unset that.")
+        self.setting = setting
+
+
+class Jobs:
+    """Background jobs, for programs that wait in line; `AsyncJobs` is the same for those that do not."""
+
+    def __init__(
+        self, home: str, *, agent: str | None = None, output_cap: int = 100_000_000, alone: bool = False
+    ) -> None:
+        """`alone`: each job gets a keeper started for it, as for a command that ends right away."""
+        self.home = home
+        self.agent = agent
+        self._output_cap = output_cap
+        self._alone = alone
+        self._forker = Forker()
+
+    def start(self, spec: Spec, *, backgrounded: bool = True) -> Job:
+        """Start a job; when this returns it is there for everybody.
+
+        Raises:
+            UsageError: something in it cannot be.
+            BackgroundDisabled: nothing may run in the background here.
+        """
+        request = self.request(spec, backgrounded=backgrounded)
+        if self._alone:
+            start_alone(request)
+        else:
+            self._forker.start(request)
+        return looking.look(self.home, str(request["id"]))
+
+    def run(self, spec: Spec, *, timeout: float | None = None) -> Job:
+        """Start a job and wait for its end."""
+        return self.wait(self.start(spec, backgrounded=False).id, timeout=timeout)
+
+    def get(self, job_id: str) -> Job:
+        """One job as it is now.
+
+        Raises:
+            JobNotFound: there never was one of this id.
+        """
+        return looking.look(self.home, job_id)
+
+    def list(self, *, ended: bool = False) -> list[Job]:
+        """Every job that lives, oldest first; with `ended` also those that are over."""
+        return looking.everything(self.home, ended=ended)
+
+    def wait(self, job_id: str, *, timeout: float | None = None) -> Job:
+        """The job at its end, or as it is after `timeout` seconds."""
+        return waiting.wait(self.home, job_id, timeout)
+
+    def wait_all(self, job_ids: Sequence[str], *, timeout: float | None = None) -> Sequence[Job]:
+        """All jobs at their ends, or as they are after `timeout` seconds."""
+        return waiting.wait_all(self.home, job_ids, timeout)
+
+    def stop(self, *job_ids: str, grace: float | None = None) -> Sequence[steering.Stopped]:
+        """End jobs with everything they started, and answer with proof."""
+        return steering.stop(self.home, job_ids, by=self.agent or "", grace=grace)
+
+    def pause(self, job_id: str) -> bool:
+        """Stop the clock and every process of a job; False if it was paused."""
+        return steering.tell(self.home, job_id, {"do": "pause"})
+
+    def resume(self, job_id: str) -> bool:
+        """Let a paused job go on; False if it was not paused."""
+        return steering.tell(self.home, job_id, {"do": "resume"})
+
+    def send(self, job_id: str, text: str, *, close: bool = False) -> bool:
+        """Type into a job; False if it takes no input."""
+        steering.check_text(text)
+        done = steering.tell(self.home, job_id, {"do": "answer", "text": text}) if text else True
+        return steering.tell(self.home, job_id, {"do": "close_input"}) and done if close else done
+
+    def close(self) -> None:
+        """Let go of the server; the jobs go on."""
+        self._forker.close()
+
+    def request(self, spec: Spec, *, backgrounded: bool = True) -> dict[str, object]:
+        """What a keeper is asked for."""
+        for setting in _DISABLED:
+            if backgrounded and os.environ.get(setting, "").lower() in ("1", "true", "yes"):
+                raise BackgroundDisabled(setting)
+        make_private_folder(self.home)
+        job_id = new_id(spec.letter)
+        folder = JobFolder(self.home, job_id)
+        parent = os.environ.get("TASKYARD_JOB")
+        parent = parent if is_job_id(parent) else None
+        on_exit = spec.on_parent_exit or ("kill" if self.agent or parent else "keep")
+        env = dict(os.environ if spec.env is None else spec.env)
+        env.update(TASKYARD_JOB=job_id, TASKYARD_INSTANCE=job_id, TASKYARD_HOME=self.home)
+        record: dict[str, object] = {
+            "id": job_id,
+            "type": spec.type,
+            "description": spec.description,
+            "command": spec.text,
+            "startTime": now_ms(),
+            "outputFile": folder.output,
+            "isBackgrounded": backgrounded,
+            "toolUseId": spec.tool_use_id,
+            "agentId": self.agent,
+            "recipient": self.agent or "me",
+            "parent": parent,
+            "onParentExit": on_exit,
+            "takesInput": spec.stdin or spec.pty,
+            "host": this_host(),
+        }
+        return {
+            "id": job_id,
+            "home": self.home,
+            "plan": {"argv": spec.argv, "cwd": os.path.abspath(spec.cwd or os.getcwd()), "env": env, "umask": _umask()},
+            "record": record,
+            "timeout": spec.timeout,
+            "output_cap": spec.output_cap or self._output_cap,
+            "grace": spec.grace,
+            "stdin": spec.stdin,
+            "pty": spec.pty,
+            "leave_children": spec.leave_children,
+            "retries": spec.retries,
+            "on_parent_exit": on_exit,
+            "starter": [os.getpid(), process_start()] if on_exit == "kill" and parent is None else None,
+            "parent": parent,
+        }
+
+
+def _umask() -> int:
+    """The umask of this process, as the kernel tells it: setting it to see it would be seen by other threads."""
+    try:
+        with open("/proc/self/status", encoding="ascii", errors="replace") as file:
+            for line in file:
+                if line.startswith("Umask:"):
+                    return int(line.split()[1], 8)
+    except OSError:
+        pass
+    return 0o077 if sys.platform == "linux" else 0o022

@@ -1,0 +1,92 @@
+"""
+Any job, seen by any process: what is known of it now, by its files and the kernel.
+
+    end.json                      it is over, and that is how
+    a living keeper               it runs, or waits for its turn
+    neither                       it is lost: whoever finds that out writes it down, once
+"""
+
+from __future__ import annotations
+
+import os
+
+from taskyard.errors import JobNotFound, StorageError
+from taskyard.names import nearest
+from taskyard.runtime import ending
+from taskyard.runtime.folder import JobFolder
+from taskyard.runtime.ids import is_job_id
+from taskyard.runtime.liveness import keeper_of
+from taskyard.runtime.model import Job, JobStatus
+from taskyard.runtime.records import end_from_json, job_from_json
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+def look(home: str, job_id: str) -> Job:
+    """One job as it is now.
+
+    Raises:
+        JobNotFound: there never was one of this id; names the nearest.
+    """
+    folder = JobFolder(home, job_id)
+    found = _look(folder) if is_job_id(job_id) else None
+    if found is None:
+        known = [*_names(home)] if isinstance(job_id, str) and len(job_id) < 100 else []
+        raise JobNotFound(job_id, nearest=nearest(job_id, known) if known else ())
+    return found
+
+
+def everything(home: str, *, ended: bool = False) -> list[Job]:
+    """Every job that lives, oldest first; with `ended` also those that are over."""
+    found = [job for name in _names(home) if (job := _look(JobFolder(home, name), even_ended=ended)) is not None]
+    return sorted(found, key=lambda job: (job.start_time, job.id))
+
+
+def _names(home: str) -> Iterator[str]:
+    try:
+        names = os.listdir(f"{home}/jobs")
+    except (FileNotFoundError, NotADirectoryError):
+        return
+    yield from filter(is_job_id, names)
+
+
+def _look(folder: JobFolder, *, even_ended: bool = True) -> Job | None:
+    """A job, or None if there is none that can be read (or it is over, and only the living are asked for)."""
+    for _ in range(3):
+        if (raw_end := ending.read(folder.end)) is not None:
+            return _over(folder, raw_end) if even_ended else None
+        keeper = keeper_of(folder)
+        if keeper is not None:
+            return _living(folder)
+        record = ending.read(folder.record)
+        if record is None:
+            return None
+        _settle(folder, record)
+    return None
+
+
+def _over(folder: JobFolder, raw_end: dict[str, object]) -> Job | None:
+    end = end_from_json(raw_end)
+    record = ending.read(folder.record)
+    if end is None or record is None:
+        return None
+    job = job_from_json(record, status=end.status, end=end)
+    return None if job is None else job._replace(notified=not os.path.lexists(folder.notice))
+
+
+def _living(folder: JobFolder) -> Job | None:
+    record = ending.read(folder.record)
+    if record is None:
+        return None
+    return job_from_json(record, status=JobStatus.PENDING if record.get("waitsFor") else JobStatus.RUNNING)
+
+
+def _settle(folder: JobFolder, record: dict[str, object]) -> None:
+    from taskyard.runtime.lost import settle
+
+    try:
+        settle(folder, record)
+    except StorageError:
+        pass  # we may only look: the next who may write will settle it

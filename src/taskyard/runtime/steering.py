@@ -1,0 +1,92 @@
+"""Steering a job from any process: stop it with proof, pause it, let it go on, type into it."""
+
+from __future__ import annotations
+
+import os
+
+from taskyard.errors import Conflict
+from taskyard.runtime.folder import JobFolder
+from taskyard.runtime.keeper.control import LONGEST
+from taskyard.runtime.keeper.others import send
+from taskyard.runtime.looking import look
+from taskyard.runtime.model import Job
+from taskyard.runtime.waiting import wait, wait_all
+from taskyard.typed import NamedTuple
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+#: How much longer than its grace a stop may take: KILL, the sweep, the last writes.
+_BEYOND = 8.0
+
+
+class Stopped(NamedTuple):
+    """What came of a stop."""
+
+    job: Job
+    outcome: str  #: stopped, partial, best_effort, already_ended; timeout if it has not ended yet
+
+    @property
+    def is_done(self) -> bool:
+        """Whether nothing of it runs any more, as far as can be known."""
+        return self.outcome in ("stopped", "already_ended", "best_effort")
+
+
+def stop(home: str, job_ids: Sequence[str], *, by: str = "", grace: float | None = None) -> list[Stopped]:
+    """Stop jobs, all at once, and answer when they are over."""
+    before = {job_id: look(home, job_id) for job_id in job_ids}
+    asked = [job_id for job_id, job in before.items() if not job.is_final]
+    for job_id in asked:
+        send(JobFolder(home, job_id), {"do": "stop", "by": by, **({} if grace is None else {"grace": grace})})
+    longest = 3.0 if grace is None else grace
+    after = dict(zip(asked, wait_all(home, asked, longest + _BEYOND), strict=True))
+    return [Stopped(after.get(job_id, job), _outcome(job, after.get(job_id))) for job_id, job in before.items()]
+
+
+def _outcome(before: Job, after: Job | None) -> str:
+    if before.is_final:
+        return "already_ended"
+    if after is None or after.end is None:
+        return "timeout"
+    if after.end.proof != "proved":
+        return after.end.proof
+    return "stopped" if after.end.cause == "stopped" else "already_ended"
+
+
+def tell(home: str, job_id: str, wish: dict[str, object], *, timeout: float = 5.0) -> bool:
+    """Say something to a job's keeper and hear whether it was done.
+
+    Raises:
+        JobNotFound: there is no such job.
+        JobEnded: it is over.
+    """
+    from taskyard.runtime.answers import answer_to
+
+    job = look(home, job_id)
+    folder = JobFolder(home, job_id)
+    token = os.urandom(6).hex()
+    if job.is_final or not send(folder, {**wish, "token": token}):
+        raise JobEnded(wait(home, job_id, 1.0))
+    return answer_to(folder, token, timeout)
+
+
+class JobEnded(Conflict):
+    """A job that is over can no longer be steered."""
+
+    code = "job_ended"
+
+    def __init__(self, job: Job) -> None:
+        super().__init__(f"Job {job.id} has ended already ({job.status.value}).")
+        self.job_id = job.id
+        self.status = job.status.value
+
+
+def check_text(text: str) -> bytes:
+    """Input for a job, if it fits into one message to its keeper."""
+    data = text.encode("utf-8", "surrogateescape")
+    if len(data) > LONGEST // 2:
+        from taskyard.errors import BadText
+
+        raise BadText("input", f"has {len(data):,} bytes; at most {LONGEST // 2:,} fit at once")
+    return data
