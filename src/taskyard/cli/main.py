@@ -21,6 +21,14 @@ if TYPE_CHECKING:
 #: Every command, in the order of the overview.
 COMMANDS: Mapping[str, Row] = {
     "task": Row("taskyard.cli.task", "The shared list: add, claim, complete and look at tasks"),
+    "run": Row("taskyard.cli.job.run:RUN", "Run a command as a job, here or in the background"),
+    "ps": Row("taskyard.cli.job.ps:PS", "The jobs of this user"),
+    "wait": Row("taskyard.cli.job.verbs:WAIT", "Wait until jobs are over"),
+    "stop": Row("taskyard.cli.job.verbs:STOP", "End jobs with everything they started"),
+    "pause": Row("taskyard.cli.job.verbs:PAUSE", "Pause a job"),
+    "resume": Row("taskyard.cli.job.verbs:RESUME", "Let a paused job go on"),
+    "send": Row("taskyard.cli.job.verbs:SEND", "Type into a job"),
+    "release": Row("taskyard.cli.job.ps:RELEASE", "Let notices flow again after an emergency stop"),
     "lists": Row("taskyard.cli.lists", "All lists, and which one is current"),
     "events": Row("taskyard.cli.events:EVENTS", "What happened on a list, as JSON lines, live if wanted"),
     "team": Row("taskyard.cli.team", "Teams of agents: who is in, who lives"),

@@ -56,6 +56,24 @@ def seconds(text: str) -> float:
     return total
 
 
+_SIZES = {"b": 1, "kb": 1000, "mb": 1000**2, "gb": 1000**3, "k": 1024, "m": 1024**2, "g": 1024**3}
+
+
+def size(text: str) -> int:
+    """`500000`, `32MB`, `1.5g` in bytes; single letters count in 1,024s.
+
+    >>> [size(text) for text in ("4096", "32MB", "1.5g")]
+    [4096, 32000000, 1610612736]
+    """
+    word = text.strip().lower().replace("ib", "")
+    digits = word.rstrip("bkmg")
+    unit = word[len(digits) :] or "b"
+    try:
+        return int(float(digits) * _SIZES[unit])
+    except (KeyError, ValueError, OverflowError):
+        raise BadValue("The size", text, "a number of bytes, such as 500000 or 32MB") from None
+
+
 def pair(text: str) -> tuple[str, object]:
     """`KEY=JSON` as key and value; what is no JSON is text."""
     key, sign, value = text.partition("=")

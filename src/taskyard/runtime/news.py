@@ -27,8 +27,8 @@ _KEY_SIZE = 32
 
 def of_end(folder: JobFolder, record: Mapping[str, object], end: End) -> dict[str, object] | None:
     """The notice of an end; None where nobody is to hear of it."""
-    if record.get("silent"):
-        return None
+    if record.get("silent") or record.get("isBackgrounded") is False:
+        return None  # whoever watches it in the foreground sees its end
     news: dict[str, object] = {
         "id": lone_id(folder.id),
         "recipient": str(record.get("recipient") or "me"),

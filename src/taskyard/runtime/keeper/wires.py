@@ -147,6 +147,9 @@ class Wires:
             done = loop.answer(text.encode("utf-8", "surrogateescape"))
         elif what == "close_input":
             done = self.close_input()
+        elif what == "background":
+            self._born.change(isBackgrounded=True)
+            done = True
         if isinstance(token := wish.get("token"), str):
             self._answers = {**dict(list(self._answers.items())[-15:]), token: done}
             self._born.change(answers=self._answers)

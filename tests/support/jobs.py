@@ -1,0 +1,36 @@
+"""Jobs for tests: a home of their own, and what the kernel knows of their processes."""
+
+from __future__ import annotations
+
+import os
+import signal
+from pathlib import Path
+
+from taskyard.disk.processes import stat_fields
+from taskyard.runtime.folder import JobFolder
+from taskyard.runtime.jobs import Jobs
+from taskyard.runtime.liveness import keeper_of
+from taskyard.runtime.model import Job
+
+
+def marked(word: str) -> list[int]:
+    """Living processes with `word` in their command line: a test's own, if the word is."""
+    found: list[int] = []
+    for name in os.listdir("/proc"):
+        if not name.isdigit() or int(name) == os.getpid():
+            continue
+        try:
+            words = Path(f"/proc/{name}/cmdline").read_bytes()
+        except OSError:
+            continue
+        fields = stat_fields(name)
+        if word.encode() in words and fields is not None and fields[0] not in ("Z", "X"):
+            found.append(int(name))
+    return found
+
+
+def kill_keeper(jobs: Jobs, job: Job) -> None:
+    """Kill the keeper of a job, as the kernel would when memory runs out."""
+    keeper = keeper_of(JobFolder(jobs.home, job.id))
+    assert keeper
+    os.kill(keeper, signal.SIGKILL)
