@@ -14,6 +14,7 @@ from taskyard.runtime.folder import JobFolder
 from taskyard.runtime.keeper import kernel, life
 from taskyard.runtime.keeper.birth import Born
 from taskyard.runtime.keeper.request import from_json
+from taskyard.runtime.keeper.wires import HEARD
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -79,6 +80,8 @@ def _keep(fd: int) -> NoReturn:
 
 def _stand_alone(job_id: str) -> None:
     """Leave the session of whoever asked, hear no terminal, take in every orphan below."""
+    # What comes before somebody listens must wait, not kill.
+    signal.pthread_sigmask(signal.SIG_BLOCK, HEARD)
     os.setsid()
     os.chdir("/")
     os.umask(0o077)

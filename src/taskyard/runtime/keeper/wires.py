@@ -31,6 +31,9 @@ _LONGEST = 1e6
 
 _CHUNK = 65536
 
+#: The signals a keeper listens to: a child's end, growth of the output, a wish to end.
+HEARD = (signal.SIGCHLD, signal.SIGIO, signal.SIGTERM)
+
 
 class Wires:
     """One keeper's descriptors, and the sleep on all of them."""
@@ -41,9 +44,10 @@ class Wires:
         self._wishes = Wishes(born.control)
         self._poll = select.poll()
         self._wake, theirs = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
-        for number in (signal.SIGCHLD, signal.SIGIO, signal.SIGTERM):
-            signal.signal(number, _noted)
         signal.set_wakeup_fd(theirs, warn_on_full_buffer=False)
+        for number in HEARD:
+            signal.signal(number, _noted)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, HEARD)
         self._starter = _pidfd(request.starter)
         for fd in (self._wake, born.control, self._starter):
             if fd is not None:
