@@ -58,9 +58,14 @@ class Identity:
         from taskyard.disk.place import place_of
         from taskyard.disk.processes import this_host
         from taskyard.instances import folder_of, lock_path
+        from taskyard.runtime.folder import JobFolder
+        from taskyard.runtime.ids import is_job_id
 
-        make_private_folder(folder_of(self._home))
+        for folder in (folder_of(self._home), f"{self._home}/jobs"):
+            make_private_folder(folder)
         lock, place = lock_path(self._home, job), place_of(folder_of(self._home))
+        if is_job_id(job):
+            lock, place = JobFolder(self._home, job).lock, place_of(f"{self._home}/jobs")
         return Lease(agent, job, new_token(), "process", now_ms(), host=this_host(), lock=lock, place=place)
 
     @property

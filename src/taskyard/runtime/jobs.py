@@ -11,9 +11,10 @@ import os
 import sys
 
 from taskyard.clock import now_ms
+from taskyard.config import Settings
 from taskyard.disk.files import make_private_folder
 from taskyard.disk.processes import process_start, this_host
-from taskyard.errors import Conflict
+from taskyard.errors import Conflict, JobNotFound
 from taskyard.runtime import looking, steering, waiting
 from taskyard.runtime.folder import JobFolder
 from taskyard.runtime.ids import is_job_id, new_id
@@ -81,23 +82,23 @@ class Jobs:
     """Background jobs, for programs that wait in line; `AsyncJobs` is the same for those that do not."""
 
     def __init__(
-        self, home: str, *, agent: str | None = None, output_cap: int = 100_000_000, alone: bool = False
+        self, home: str, *, agent: str | None = None, settings: Settings | None = None, alone: bool = False
     ) -> None:
         """`alone`: each job gets a keeper started for it, as for a command that ends right away."""
         self.home = home
         self.agent = agent
-        self._output_cap = output_cap
+        self._settings = settings if settings is not None else Settings()
         self._alone = alone
         self._forker = Forker()
 
-    def start(self, spec: Spec, *, backgrounded: bool = True) -> Job:
+    def start(self, spec: Spec, *, backgrounded: bool = True, after: Sequence[str] = ()) -> Job:
         """Start a job; when this returns it is there for everybody.
 
         Raises:
             UsageError: something in it cannot be.
             BackgroundDisabled: nothing may run in the background here.
         """
-        request = self.request(spec, backgrounded=backgrounded)
+        request = self.request(spec, backgrounded=backgrounded, after=[self.get(other).id for other in after])
         if self._alone:
             start_alone(request)
         else:
@@ -154,7 +155,23 @@ class Jobs:
         """Let go of the server; the jobs go on."""
         self._forker.close()
 
-    def request(self, spec: Spec, *, backgrounded: bool = True) -> dict[str, object]:
+    def _depth(self, parent: str | None) -> int:
+        """How deep a job inside `parent` would be.
+
+        Raises:
+            TooDeep: deeper than the settings allow.
+        """
+        if parent is None:
+            return 0
+        try:
+            depth = self.get(parent).depth + 1
+        except JobNotFound:
+            depth = 1
+        if depth >= self._settings.job_depth:
+            raise TooDeep(parent, self._settings.job_depth)
+        return depth
+
+    def request(self, spec: Spec, *, backgrounded: bool = True, after: Sequence[str] = ()) -> dict[str, object]:
         """What a keeper is asked for."""
         for setting in _DISABLED:
             if backgrounded and os.environ.get(setting, "").lower() in ("1", "true", "yes"):
@@ -164,6 +181,7 @@ class Jobs:
         folder = JobFolder(self.home, job_id)
         parent = os.environ.get("TASKYARD_JOB")
         parent = parent if is_job_id(parent) else None
+        depth = self._depth(parent)
         on_exit = spec.on_parent_exit or ("kill" if self.agent or parent else "keep")
         env = dict(os.environ if spec.env is None else spec.env)
         env.update(TASKYARD_JOB=job_id, TASKYARD_INSTANCE=job_id, TASKYARD_HOME=self.home)
@@ -179,6 +197,7 @@ class Jobs:
             "agentId": self.agent,
             "recipient": self.agent or "me",
             "parent": parent,
+            "depth": depth,
             "onParentExit": on_exit,
             "takesInput": spec.stdin or spec.pty,
             "host": this_host(),
@@ -189,7 +208,10 @@ class Jobs:
             "plan": {"argv": spec.argv, "cwd": os.path.abspath(spec.cwd or os.getcwd()), "env": env, "umask": _umask()},
             "record": record,
             "timeout": spec.timeout,
-            "output_cap": spec.output_cap or self._output_cap,
+            "output_cap": spec.output_cap or self._settings.job_output_cap,
+            "stall_after": self._settings.stall_after,
+            "slots": {"jobs": self._settings.job_limit, spec.type: self._settings.shell_limit},
+            "after": list(after),
             "grace": spec.grace,
             "stdin": spec.stdin,
             "pty": spec.pty,
@@ -199,6 +221,20 @@ class Jobs:
             "starter": [os.getpid(), process_start()] if on_exit == "kill" and parent is None else None,
             "parent": parent,
         }
+
+
+class TooDeep(Conflict):
+    """Jobs inside jobs inside jobs: somebody has lost control."""
+
+    code = "too_deep"
+
+    def __init__(self, parent: str, limit: int) -> None:
+        super().__init__(
+            f"Job {parent} may start no other: jobs may be {limit} deep (setting job_depth). "
+            "Do it within this job, or ask whoever started it."
+        )
+        self.parent = parent
+        self.limit = limit
 
 
 def _umask() -> int:

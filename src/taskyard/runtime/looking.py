@@ -33,7 +33,7 @@ def look(home: str, job_id: str) -> Job:
     folder = JobFolder(home, job_id)
     found = _look(folder) if is_job_id(job_id) else None
     if found is None:
-        known = [*_names(home)] if isinstance(job_id, str) and len(job_id) < 100 else []
+        known = [*_names(home)] if len(job_id) < 100 else []
         raise JobNotFound(job_id, nearest=nearest(job_id, known) if known else ())
     return found
 

@@ -28,6 +28,7 @@ def _arguments(parser: Parser) -> None:
     parser.add("--pty", action="store_true", help="Give it a terminal of its own.")
     parser.add("--on-parent-exit", choices=("kill", "keep"), help="When whoever started it ends.")
     parser.add("--leave-children", action="store_true", help="Let processes it leaves behind go on.")
+    parser.add("--after", action="append", default=[], metavar="JOB", help="Only when this job has ended; repeatable.")
     parser.add("--retry", type=int, default=0, metavar="N", help="Try again after a failure, at most this often.")
     parser.add("--grace", type=seconds, default=3.0, metavar="TIME", help="Between TERM and KILL: 3s.")
     parser.add("command", nargs="*", metavar="CMD", help="After --: words, or one text for bash.")
@@ -51,7 +52,7 @@ def _run(args: Args) -> int:
         retries=args.retry,
     ).checked()
     jobs = jobs_of(args)
-    job = jobs.start(spec, backgrounded=args.detach)
+    job = jobs.start(spec, backgrounded=args.detach, after=args.after)
     if args.detach:
         shown = {**job_to_json(job), "output": job.output_file}
         return answer(args, lambda: shown, lambda: [f"{job.id}"], ids=[job.id])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from taskyard import paths
+from taskyard import config, paths
 from taskyard.names import check_name
 from taskyard.runtime.jobs import Jobs
 from taskyard.runtime.model import JobStatus
@@ -25,7 +25,8 @@ EXITS = ("N  the job's own exit code", "124  not finished in time", "125  Taskya
 def jobs_of(args: Args) -> Jobs:
     """The jobs of this user, for whoever is behind this command line."""
     name = args.by or os.environ.get("TASKYARD_AGENT")
-    return Jobs(paths.home(), agent=check_name("an agent", name) if name else None, alone=True)
+    agent = check_name("an agent", name) if name else None
+    return Jobs(paths.home(), agent=agent, settings=config.load(), alone=True)
 
 
 def exit_code(jobs: Iterable[Job]) -> int:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import errno
 import os
 
+from taskyard.clock import now_ms
 from taskyard.disk import files
 from taskyard.errors import StorageError
 from taskyard.runtime import ending, news
 from taskyard.runtime.keeper.kernel import punch
 from taskyard.runtime.keeper.loop import Loop
+from taskyard.runtime.keeper.queue import Queue
 from taskyard.runtime.keeper.wires import Wires
 from taskyard.runtime.model import End, JobStatus
 from taskyard.runtime.records import end_to_json
@@ -23,6 +25,13 @@ if TYPE_CHECKING:
 def live(born: Born, request: Request) -> None:
     """Keep one job to its end."""
     wires = Wires(born, request, lambda tail: news.tell_stall(born.folder, born.record, tail))
+    queue = Queue(born, request)
+    if not queue.try_now():
+        while not queue.is_over:
+            wires.sleep(queue.until, queue)
+    if queue.stopped_by is not None:
+        finish(born, End("stopped", by=queue.stopped_by, at=now_ms()))
+        return
     end = _attempts(born, request, wires)
     wires.drain()
     if wires.lost:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from taskyard.runtime.keeper.birth import Born
     from taskyard.runtime.keeper.loop import Loop
+    from taskyard.runtime.keeper.queue import Queue
     from taskyard.runtime.keeper.request import Request
 
 #: `poll` counts in milliseconds of an int: longer sleeps are taken in parts.
@@ -112,7 +113,7 @@ class Wires:
 
     # -- sleeping ----------------------------------------------------------------------------
 
-    def sleep(self, until: float, loop: Loop) -> None:
+    def sleep(self, until: float, loop: Loop | Queue) -> None:
         """Until the kernel has news or a moment is reached; then tell `loop`."""
         seconds = min(max(until - time.monotonic(), 0.0), _LONGEST)
         for fd, _ in self._poll.poll(seconds * 1000):
@@ -128,14 +129,14 @@ class Wires:
                 loop.starter_died()
         loop.woken()
 
-    def _hear_signals(self, loop: Loop) -> None:
+    def _hear_signals(self, loop: Loop | Queue) -> None:
         numbers = set(os.read(self._wake, 4096))
         if signal.SIGIO in numbers:
             loop.grew()
         if signal.SIGTERM in numbers:
             loop.stop("stopped", by="SIGTERM to its keeper")
 
-    def _grant(self, wish: dict[str, object], loop: Loop) -> None:
+    def _grant(self, wish: dict[str, object], loop: Loop | Queue) -> None:
         """Do what somebody asked for through the pipe."""
         what, by, grace = wish.get("do"), wish.get("by"), wish.get("grace")
         done: object = False
