@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from taskyard.hooks.book import HookBook
     from taskyard.hooks.watch import HookWatch
     from taskyard.identity import Identity
+    from taskyard.runtime.jobs import Jobs
     from taskyard.tasklist.list_files import ListFiles
     from taskyard.tasklist.mailbox import Post
     from taskyard.tasklist.model import Lease, Task
@@ -51,6 +52,7 @@ class Yard:
         self._beside = beside
         self._via = via
         self._post: Post | None = None
+        self._jobs: Jobs | None = None
         outside = Surroundings(self, identity, report)
         self.tasks = TaskList(store, settings=settings, outside=outside, agent=identity.agent, via=via, is_main=is_main)
         store.listen(outside.set_aside)
@@ -68,6 +70,15 @@ class Yard:
 
             self._post = Post(self.home, self.tasks.name)
         return self._post
+
+    @property
+    def jobs(self) -> Jobs:
+        """Background jobs: started under this yard's name, and steered from any process."""
+        if self._jobs is None:
+            from taskyard.runtime.jobs import Jobs
+
+            self._jobs = Jobs(self.home, agent=self.agent, settings=self.settings)
+        return self._jobs
 
     @property
     def teams(self) -> Teams:
@@ -93,6 +104,8 @@ class Yard:
     def close(self) -> None:
         """Let go of open files. Claims last as long as the process; `tasks.release` ends them sooner."""
         self._store.close()
+        if self._jobs is not None:
+            self._jobs.close()
 
     def __enter__(self) -> Yard:
         return self

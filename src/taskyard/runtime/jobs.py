@@ -147,6 +147,10 @@ class Jobs:
         done = steering.tell(self.home, job_id, {"do": "answer", "text": text}) if text else True
         return steering.tell(self.home, job_id, {"do": "close_input"}) and done if close else done
 
+    def ask(self, request: Mapping[str, object]) -> int:
+        """Have a keeper made for a request; the descriptor its answer will come from."""
+        return self._forker.ask(request)
+
     def to_background(self, job_id: str) -> bool:
         """Say that nobody watches a job in the foreground any more: its end will be told by a notice."""
         return steering.tell(self.home, job_id, {"do": "background"})

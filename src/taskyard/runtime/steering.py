@@ -35,23 +35,29 @@ class Stopped(NamedTuple):
 
 def stop(home: str, job_ids: Sequence[str], *, by: str = "", grace: float | None = None) -> list[Stopped]:
     """Stop jobs, all at once, and answer when they are over."""
-    before = {job_id: look(home, job_id) for job_id in job_ids}
-    asked = [job_id for job_id, job in before.items() if not job.is_final]
-    for job_id in asked:
-        send(JobFolder(home, job_id), {"do": "stop", "by": by, **({} if grace is None else {"grace": grace})})
-    longest = 3.0 if grace is None else grace
-    after = dict(zip(asked, wait_all(home, asked, longest + _BEYOND), strict=True))
-    return [Stopped(after.get(job_id, job), _outcome(job, after.get(job_id))) for job_id, job in before.items()]
+    before, patience = asked_to_stop(home, job_ids, by=by, grace=grace)
+    after = wait_all(home, [job.id for job in before], patience)
+    return [outcome_of(was, now) for was, now in zip(before, after, strict=True)]
 
 
-def _outcome(before: Job, after: Job | None) -> str:
+def asked_to_stop(home: str, job_ids: Sequence[str], *, by: str, grace: float | None) -> tuple[list[Job], float]:
+    """Ask jobs to stop; as they were before, and how long to wait for them."""
+    before = [look(home, job_id) for job_id in dict.fromkeys(job_ids)]
+    for job in before:
+        if not job.is_final:
+            send(JobFolder(home, job.id), {"do": "stop", "by": by, **({} if grace is None else {"grace": grace})})
+    return before, (3.0 if grace is None else grace) + _BEYOND
+
+
+def outcome_of(before: Job, after: Job) -> Stopped:
+    """What came of it, by how a job was and how it is."""
     if before.is_final:
-        return "already_ended"
-    if after is None or after.end is None:
-        return "timeout"
+        return Stopped(before, "already_ended")
+    if after.end is None:
+        return Stopped(after, "timeout")
     if after.end.proof != "proved":
-        return after.end.proof
-    return "stopped" if after.end.cause == "stopped" else "already_ended"
+        return Stopped(after, after.end.proof)
+    return Stopped(after, "stopped" if after.end.cause == "stopped" else "already_ended")
 
 
 def tell(home: str, job_id: str, wish: dict[str, object], *, timeout: float = 5.0) -> bool:

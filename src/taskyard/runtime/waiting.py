@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from taskyard.runtime.model import Job
 
 #: Somebody closes a lost job's books: that takes milliseconds, and has no process to wait for.
-_MOMENT = 0.005
+MOMENT = 0.005
 
 
 def wait(home: str, job_id: str, timeout: float | None = None) -> Job:
@@ -50,7 +50,7 @@ def _sleep(folder: JobFolder, seconds: float | None) -> None:
     """Until the job's keeper is gone."""
     fd = keeper_pidfd(folder)
     if fd is None:
-        time.sleep(_MOMENT if seconds is None else min(_MOMENT, seconds))
+        time.sleep(MOMENT if seconds is None else min(MOMENT, seconds))
         return
     try:
         poll = select.poll()

@@ -1,0 +1,95 @@
+"""Background jobs for asyncio: the same verbs, and the loop sleeps on the kernel's descriptors."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+
+from taskyard.runtime.folder import JobFolder
+from taskyard.runtime.starting import answered, understood
+from taskyard.runtime.steering import asked_to_stop, outcome_of
+from taskyard.runtime.waiting import MOMENT, keeper_pidfd
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from taskyard.runtime.jobs import Jobs, Spec
+    from taskyard.runtime.model import Job
+    from taskyard.runtime.steering import Stopped
+
+
+class AsyncJobs:
+    """The jobs of one user, for one program that waits for many things at once."""
+
+    def __init__(self, jobs: Jobs) -> None:
+        self._jobs = jobs
+
+    async def start(self, spec: Spec, *, after: Sequence[str] = ()) -> Job:
+        """Start a job; when this returns it is there for everybody."""
+        request = self._jobs.request(spec, after=[self.get(other).id for other in after])
+        answer = self._jobs.ask(request)
+        await _readable(answer)
+        understood(answered(answer))
+        return self.get(str(request["id"]))
+
+    async def run(self, spec: Spec, *, timeout: float | None = None) -> Job:
+        """Start a job and wait for its end."""
+        return await self.wait((await self.start(spec)).id, timeout=timeout)
+
+    def get(self, job_id: str) -> Job:
+        """One job as it is now."""
+        return self._jobs.get(job_id)
+
+    def list(self, *, ended: bool = False) -> Sequence[Job]:
+        """Every job that lives, oldest first; with `ended` also those that are over."""
+        return self._jobs.list(ended=ended)
+
+    async def wait(self, job_id: str, *, timeout: float | None = None) -> Job:
+        """The job at its end, or as it is after `timeout` seconds."""
+        try:
+            async with asyncio.timeout(timeout):
+                while not (job := self.get(job_id)).is_final:
+                    await self._sleep(job_id)
+        except TimeoutError:
+            return self.get(job_id)
+        return job
+
+    async def _sleep(self, job_id: str) -> None:
+        """Until the job's keeper is gone."""
+        fd = keeper_pidfd(JobFolder(self._jobs.home, job_id))
+        if fd is None:
+            await asyncio.sleep(MOMENT)
+            return
+        try:
+            await _readable(fd)
+        finally:
+            os.close(fd)
+
+    async def stop(self, *job_ids: str, grace: float | None = None) -> Sequence[Stopped]:
+        """End jobs with everything they started, and answer with proof."""
+        before, patience = asked_to_stop(self._jobs.home, job_ids, by=self._jobs.agent or "", grace=grace)
+        after = await asyncio.gather(*(self.wait(job.id, timeout=patience) for job in before))
+        return [outcome_of(was, now) for was, now in zip(before, after, strict=True)]
+
+    async def pause(self, job_id: str) -> bool:
+        """Stop the clock and every process of a job; False if it was paused."""
+        return await asyncio.to_thread(self._jobs.pause, job_id)
+
+    async def resume(self, job_id: str) -> bool:
+        """Let a paused job go on; False if it was not paused."""
+        return await asyncio.to_thread(self._jobs.resume, job_id)
+
+    async def send(self, job_id: str, text: str, *, close: bool = False) -> bool:
+        """Type into a job; False if it takes no input."""
+        return await asyncio.to_thread(lambda: self._jobs.send(job_id, text, close=close))
+
+
+async def _readable(fd: int) -> None:
+    loop = asyncio.get_running_loop()
+    ready: asyncio.Future[None] = loop.create_future()
+    loop.add_reader(fd, lambda: None if ready.done() else ready.set_result(None))
+    try:
+        await ready
+    finally:
+        loop.remove_reader(fd)
