@@ -28,12 +28,15 @@ class AsyncJobs:
     async def start(self, spec: Spec, *, after: Sequence[str] = ()) -> Job:
         """Start a job; when this returns it is there for everybody."""
         request = self._jobs.request(spec, after=[self.get(other).id for other in after])
-        answer = self._jobs.ask(request)
-        await _readable(answer)
-        understood(answered(answer))
+        for _ in range(2):  # once more if the server of keepers was killed with the request in its hands
+            answer = self._jobs.ask(request)
+            await _readable(answer)
+            if said := answered(answer):
+                understood(said)
+                break
         return self.get(str(request["id"]))
 
-    async def run(self, spec: Spec, *, timeout: float | None = None) -> Job:
+    async def run(self, spec: Spec, *, timeout: float | None = None) -> Job:  # noqa: ASYNC109  # as `wait` has it
         """Start a job and wait for its end."""
         return await self.wait((await self.start(spec)).id, timeout=timeout)
 
@@ -45,7 +48,7 @@ class AsyncJobs:
         """Every job that lives, oldest first; with `ended` also those that are over."""
         return self._jobs.list(ended=ended)
 
-    async def wait(self, job_id: str, *, timeout: float | None = None) -> Job:
+    async def wait(self, job_id: str, *, timeout: float | None = None) -> Job:  # noqa: ASYNC109  # it answers, not raises
         """The job at its end, or as it is after `timeout` seconds."""
         try:
             async with asyncio.timeout(timeout):

@@ -64,7 +64,10 @@ class Forker:
         Raises:
             StorageError: it could not be made.
         """
-        understood(answered(self.ask(request)))
+        said = answered(self.ask(request))
+        if not said and not os.path.lexists(f"{request['home']}/jobs/{request['id']}"):
+            said = answered(self.ask(request))  # the server was killed with the request in its hands
+        understood(said)
 
     def ask(self, request: Mapping[str, object]) -> int:
         """Have a keeper forked; the descriptor its answer will come from."""

@@ -19,6 +19,9 @@ _FASTEST = 2_500_000_000
 
 _BLOCK = 4096
 
+#: How much later than asked for a busy machine may wake us, in seconds.
+_LATE = 0.02
+
 #: Far from the cap a look now and then will do; it also tells when output last grew.
 _SLOWEST_TICK = 1.0
 
@@ -35,7 +38,8 @@ class Growth:
         self._folder = folder
         self._output = output
         self._cap = cap
-        self._size = 0
+        self._size = self._on_disk = 0
+        self._looked = now
         self.base = 0  #: everything before this offset was freed
         self.last = now  #: when it last grew, as far as we looked
         self.is_armed = False
@@ -52,15 +56,18 @@ class Growth:
             Full: it is above its cap and nothing can be freed.
         """
         found = os.fstat(self._output)
-        grew = found.st_size != self._size
-        if found.st_size < self._size:
+        grown = found.st_size - self._size
+        if grown < 0:
             self.base = 0  # the command truncated it: what is there now is all new
-        self._size = found.st_size
-        if grew:
+        self._size, self._on_disk = found.st_size, found.st_blocks * 512
+        # What comes until we look next, if it goes on like this and the machine is busy.
+        soon = max(grown, 0) / max(now - self._looked, 1e-4) * (2 * self.tick() + _LATE)
+        self._looked = now
+        if grown:
             self.last = now
-        if found.st_blocks * 512 > self._cap:
+        if self._on_disk + soon > self._cap:
             self._free(found.st_size)
-        return grew
+        return grown != 0
 
     def _free(self, size: int) -> None:
         start, stop = self.base - self.base % _BLOCK, (size - self._cap // 2) // _BLOCK * _BLOCK
@@ -77,7 +84,7 @@ class Growth:
 
     def tick(self) -> float:
         """How long the fastest writer takes from here to the cap, halved for safety."""
-        room = max(self._cap - (self._size - self.base), self._cap // 2)
+        room = max(self._cap - self._on_disk, self._cap // 8)
         return min(room / _FASTEST / 2, _SLOWEST_TICK)
 
     def tail(self, most: int) -> bytes:

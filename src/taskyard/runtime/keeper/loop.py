@@ -155,8 +155,8 @@ class Loop:
             tail = self._growth.tail(TAIL).decode("utf-8", "replace")
             if looks_like_a_question(tail):
                 self._asked = True
-                self._born.change(needsInput=True)
                 self._wires.tell_stall(tail)
+                self._born.change(needsInput=True)
 
     # -- the way down ------------------------------------------------------------------------
 
