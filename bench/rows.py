@@ -1,5 +1,5 @@
 """
-Every row of `make bench` that concerns the list, mail and the command line, with its goal.
+Every row of `make bench`, with its goal.
 
 Judged rows run in memory with `foreign_writers=True`: we then take the same lock folders as the
 reference. Beside each, not judged: the same on a disk (`.disk`), and with our own kernel locks
@@ -8,8 +8,10 @@ alone (`.alone`), as in a folder that no other program writes; claims also again
 
 from __future__ import annotations
 
-from bench import command_line, mail, task_list
-from bench.rounds import Goal, Row
+from collections.abc import Callable
+
+from bench import command_line, jobs, mail, task_list
+from bench.rounds import Goal, Row, Sample
 from bench.task_list import Ground
 
 
@@ -26,7 +28,7 @@ def all_rows(memory: str, disk: str, *, quick: bool = False) -> list[Row]:
     for row in beside:
         by_name.setdefault(row.name.rsplit(".", 1)[0], []).append(row)
     in_order = [each for row in rows for each in (row, *by_name.get(row.name, []))]
-    return [*in_order, _command_row(judged)]
+    return [*in_order, _command_row(judged), *_job_rows(judged)]
 
 
 def chosen(rows: list[Row], wanted: list[str]) -> list[Row]:
@@ -141,6 +143,52 @@ def _command_row(ground: Ground) -> Row:
         fewest=20,
         most=100,
     )
+
+
+def _job_rows(ground: Ground) -> list[Row]:
+    """What a job costs beyond its command."""
+
+    def cost(name: str, unit: str, ours: Callable[[], Sample], limit: float) -> Row:
+        return Row(name, unit, ours, jobs.at_most(limit), Goal("≤", 1), as_time_ratio=True, fewest=2, most=3)
+
+    return [
+        Row(
+            "job.start_end",
+            "jobs/s",
+            lambda: jobs.starts_ours(ground),
+            lambda: jobs.starts_bare(ground),
+            Goal("≥", 0.2),
+            is_rate=True,
+        ),
+        Row(
+            "job.notice",
+            "ms",
+            lambda: jobs.notice_ours(ground),
+            lambda: jobs.notice_polled(ground),
+            Goal("≥", 20),
+            fewest=2,
+            most=4,
+        ),
+        Row(
+            "job.output",
+            "MB/s",
+            lambda: jobs.output_ours(ground),
+            lambda: jobs.output_bare(ground),
+            Goal("≥", 0.95),
+            is_rate=True,
+        ),
+        Row(
+            "job.output.capped",
+            "MB/s",
+            lambda: jobs.output_ours(ground, cap=jobs.CAP),
+            lambda: jobs.output_bare(ground),
+            Goal("≥", 0.6),
+            is_rate=True,
+        ),
+        cost("idle", "% of a core", lambda: jobs.idle_ours(ground), 0.5),
+        cost("mem.keeper", "MB", lambda: jobs.memory_ours(ground, alone=False), 2.0),
+        cost("mem.keeper.alone", "MB", lambda: jobs.memory_ours(ground, alone=True), 8.0),
+    ]
 
 
 def _beside(ground: Ground, suffix: str) -> list[Row]:
