@@ -11,6 +11,7 @@ from __future__ import annotations
 from taskyard.errors import AcceptanceFailed, Busy, Damaged, NotFound, Untrusted
 from taskyard.shapes import as_object
 from taskyard.tasklist import rules
+from taskyard.tasklist.graph import with_blocks
 from taskyard.tasklist.model import Act, Decision, Facts, Task, TaskStatus
 from taskyard.tasklist.nudge import verification_nudge
 
@@ -96,7 +97,9 @@ def _matters(task: Task) -> tuple[object, ...]:
 
 def aftermath(tasks: TaskList, done: Task, by: str | None, *, is_main: bool) -> Task:
     """`done` with who is ready now, each told once, and perhaps the word about a verifier."""
-    waiting = [other for task_id in done.blocks if (other := _look(tasks, task_id)) is not None]
+    dependents = tasks.store.waiting_for(done.id)
+    done = with_blocks(done, dependents)
+    waiting = [other for task_id in dependents if (other := _look(tasks, task_id)) is not None]
     blockers = {blocker for other in waiting for blocker in other.blocked_by}
     known = {task_id: found for task_id in blockers if (found := _look(tasks, task_id)) is not None}
     ready = rules.made_ready(done, waiting, known)

@@ -16,6 +16,7 @@ from taskyard.errors import (
     BadTransition,
     Blocked,
     LeaseLost,
+    StillOpen,
 )
 from taskyard.tasklist.model import Decision, Facts, Lease, Task, TaskStatus
 from taskyard.typed import NamedTuple
@@ -196,6 +197,12 @@ def merged(metadata: Mapping[str, object], patch: Mapping[str, object]) -> dict[
     """`metadata` with `patch` laid over it, key by key; a None deletes its key."""
     found = {**metadata, **patch}
     return {key: value for key, value in found.items() if not (value is None and key in patch)}
+
+
+def refuse_open(tasks: Iterable[Task]) -> None:
+    """Refuse to put away what is still to be done."""
+    if unfinished := [task.id for task in tasks if not task.is_done]:
+        raise StillOpen(unfinished)
 
 
 def free(tasks: Iterable[Task]) -> list[Task]:
