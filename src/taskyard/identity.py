@@ -46,17 +46,29 @@ class Identity:
             lock = lock_path(self._home, self._job)
             return Lease(agent, self._job, new_token(), "process", now_ms(), host=this_host(), lock=lock)
         if self._is_person:
-            return Lease(agent, f"by:{agent}", new_token(), "time" if span else "manual", now_ms(), expires, span)
+            return Lease(agent, _person(agent), new_token(), "time" if span else "manual", now_ms(), expires, span)
         held = _instance(self._home, self._wanted or "")
         if span:
             return Lease(agent, held.id, new_token(), "time", now_ms(), expires, span)
         return Lease(agent, held.id, new_token(), "process", now_ms(), host=held.host, lock=held.lock_path)
 
     @property
-    def instance(self) -> str | None:
-        """The id of the living instance, if there is one yet."""
+    def is_job(self) -> bool:
+        """Whether this is a command inside a background job."""
+        return bool(self._job)
+
+    def instance(self, agent: str) -> str:
+        """The instance a claim of `agent` would name; "" while this process has none, and so holds nothing."""
+        if self._job:
+            return self._job
+        if self._is_person:
+            return _person(agent)
         held = _ours.get((self._home, self._wanted or ""))
-        return held.id if held is not None and held.is_ours else None
+        return held.id if held is not None and held.is_ours else ""
+
+
+def _person(agent: str) -> str:
+    return f"by:{agent}"
 
 
 def _instance(home: str, agent: str) -> Instance:

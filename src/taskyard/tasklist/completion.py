@@ -95,7 +95,7 @@ def _matters(task: Task) -> tuple[object, ...]:
     return task.status, task.owner, task.blocked_by, task.extra.get("acceptance")
 
 
-def aftermath(tasks: TaskList, done: Task, by: str | None, *, is_main: bool) -> Task:
+def aftermath(tasks: TaskList, done: Task, by: str | None) -> Task:
     """`done` with who is ready now, each told once, and perhaps the word about a verifier."""
     dependents = tasks.store.waiting_for(done.id)
     done = with_blocks(done, dependents)
@@ -108,11 +108,14 @@ def aftermath(tasks: TaskList, done: Task, by: str | None, *, is_main: bool) -> 
             text = f"Task #{other.id} is ready: its last blocker, #{done.id}, is completed."
             data = {"taskId": other.id, "subject": other.subject, "unblockedBy": done.id}
             tasks.outside.tell(other.owner, sender=by, kind="message", text=text, data=data)
-    notes: tuple[str, ...] = ()
-    if is_main and not ready and tasks.settings.verify_nudge and tasks.store.is_finished():
-        nudge = verification_nudge(tasks.list(), verifier=tasks.settings.verifier)
-        notes = (nudge,) if nudge else ()
-    return done._replace(ready=tuple(other.id for other in ready), notes=notes)
+    return done._replace(ready=tuple(other.id for other in ready), notes=() if ready else _nudge(tasks, by))
+
+
+def _nudge(tasks: TaskList, by: str | None) -> tuple[str, ...]:
+    if not (tasks.settings.verify_nudge and tasks.outside.is_main(by) and tasks.store.is_finished()):
+        return ()
+    nudge = verification_nudge(tasks.list(), verifier=tasks.settings.verifier)
+    return (nudge,) if nudge else ()
 
 
 def _was_last(tasks: TaskList, done: Task, other: Task) -> bool:

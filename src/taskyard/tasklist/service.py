@@ -139,13 +139,10 @@ class TaskList(Keeping):
 
         found = self.store.claim_next(
             lambda tasks: in_order(tasks, suits, agent=caller.agent, policy=policy),
-            lambda facts: rules.claim(facts, caller) if facts.task.owner is None else rules.refuse_taken(facts),
-            self._act(caller.agent, "claim"),
+            lambda facts: rules.pick(facts, caller, start=start),
+            self._act(caller.agent, "start" if start else "claim"),
         )
-        if found is None:
-            return None
-        claimed = self._claimed(found)
-        return self.start(found.id, agent=caller.agent) if start else claimed
+        return None if found is None else self._claimed(found)
 
     def start(self, task_id: str, *, agent: str | None = None, force: bool = False, token: str | None = None) -> Task:
         """Say that work begins. A task without an owner becomes the starter's."""
@@ -172,7 +169,7 @@ class TaskList(Keeping):
         task_id = check_id(task_id)
         caller = self._caller(task_id, agent or self.agent, token=token, force=force)
         task = self.store.update(
-            task_id, lambda facts: rules.release(facts, caller), self._act(caller.agent, "release")
+            task_id, lambda facts: rules.release(facts, caller), self._act(caller.agent, "release", force=force)
         )
         self._tokens.pop(task_id, None)
         self.outside.changed()
@@ -182,11 +179,10 @@ class TaskList(Keeping):
         """Put everything unfinished of an agent that left or died back into the pool."""
         mine = [task.id for task in self.store.list() if task.owner == agent and not task.is_done]
         act = self._act(self.agent or agent, "release", note=f"{agent} left")
-        caller = rules.Caller(agent)
         released: list[Task] = []
         for task_id in mine:
             try:
-                released.append(self.store.update(task_id, lambda facts: rules.release(facts, caller), act))
+                released.append(self.store.update(task_id, lambda facts: rules.give_back(facts, agent), act))
                 self._tokens.pop(task_id, None)
             except (Conflict, NotFound, Damaged):
                 continue  # finished, handed on or removed meanwhile: not the agent's any more
@@ -249,7 +245,7 @@ class TaskList(Keeping):
             self._tokens.pop(task_id, None)  # our own write ended the claim: done, given away or given back
         self._tell_owner(task, before.owner, caller.agent)
         if task.is_done and not before.is_done:
-            task = completion.aftermath(self, task, caller.agent, is_main=self._is_main)
+            task = completion.aftermath(self, task, caller.agent)
         self.outside.changed()
         return task
 
