@@ -37,11 +37,20 @@ def carry_out(tasks: TaskList, task_id: str, patch: rules.Patch, caller: rules.C
         evidence = _evidence(tasks, asked) if asked is not None else {}
         deciding = _Deciding(patch, caller, asked, evidence)
         try:
-            task = tasks.store.update(task_id, deciding, act, with_blockers=patch.status is not None)
+            task = _decided(tasks, task_id, deciding, act)
         except _Changed:
             continue
         return deciding.before or task, task
     raise Busy(f"task #{task_id}", "somebody who keeps changing it", 0.0)
+
+
+def _decided(tasks: TaskList, task_id: str, deciding: _Deciding, act: Act) -> Task:
+    status = deciding.patch.status
+    if status is TaskStatus.IN_PROGRESS and tasks.settings.paths_policy == "refuse":
+        from taskyard.tasklist.overlap import update_refusing
+
+        return update_refusing(tasks.store, task_id, deciding, act)
+    return tasks.store.update(task_id, deciding, act, with_blockers=status is not None)
 
 
 class _Deciding:
@@ -50,14 +59,14 @@ class _Deciding:
     def __init__(
         self, patch: rules.Patch, caller: rules.Caller, asked: Task | None, evidence: dict[str, object]
     ) -> None:
-        self._patch, self._caller, self._asked, self._evidence = patch, caller, asked, evidence
+        self.patch, self._caller, self._asked, self._evidence = patch, caller, asked, evidence
         self.before: Task | None = None
 
     def __call__(self, facts: Facts) -> Decision:
         if self._asked is not None and _matters(facts.task) != _matters(self._asked):
             raise _Changed
         self.before = facts.task
-        decision = rules.apply(facts, self._patch, self._caller)
+        decision = rules.apply(facts, self.patch, self._caller)
         if not self._evidence:
             return decision
         extra = {"taskyard": {**decision.task.extra, "evidence": self._evidence}}
