@@ -22,6 +22,8 @@ MADE: list[tuple[errors.TaskyardError, str, int]] = [
     (errors.NothingFree("ada", list_name="plan", open=2, taken=1), "nothing_free", 4),
     (errors.Conflict("x"), "conflict", 5),
     (errors.AlreadyClaimed("7", "bob"), "already_claimed", 5),
+    (errors.AlreadyClaimed("7", "bob", forcible=True), "already_claimed", 5),
+    (errors.StillOpen([str(number) for number in range(1, 13)]), "still_open", 5),
     (errors.AlreadyResolved("7"), "already_resolved", 5),
     (errors.Blocked("7", ["1", "2"]), "blocked", 5),
     (errors.AgentBusy("bob", ["1"]), "agent_busy", 5),

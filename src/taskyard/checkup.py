@@ -12,8 +12,9 @@ from __future__ import annotations
 import os
 
 from taskyard import config, paths
-from taskyard.app import files_of, folder_of, project_here
+from taskyard.app import files_of, folder_of
 from taskyard.errors import BadValue, Damaged
+from taskyard.surroundings import project_here
 from taskyard.tasklist.doctor import Doctor, Finding
 
 TYPE_CHECKING = False

@@ -7,7 +7,7 @@ Every error Taskyard raises on purpose.
   x NotFound                exit 4
     + TaskNotFound, RecipientNotFound, TeamNotFound, ListNotFound, NothingFree
   x Conflict                exit 5   well formed, wrong moment: look again
-    + AlreadyClaimed, AlreadyResolved, Blocked, AgentBusy, BadTransition, Cycle,
+    + AlreadyClaimed, AlreadyResolved, StillOpen, Blocked, AgentBusy, BadTransition, Cycle,
       LeaseLost, HookRefused, AcceptanceFailed, Untrusted, PathsOverlap, AlreadyExists,
       TeamHasLivingMembers
   x Busy                    exit 75  somebody holds the lock: try again
@@ -34,6 +34,7 @@ from taskyard.errors.conflicts import (
     HookRefused,
     LeaseLost,
     PathsOverlap,
+    StillOpen,
     TeamHasLivingMembers,
     Untrusted,
 )
@@ -84,6 +85,7 @@ __all__ = [
     "NothingFree",
     "PathsOverlap",
     "RecipientNotFound",
+    "StillOpen",
     "StorageError",
     "TaskNotFound",
     "TaskyardError",

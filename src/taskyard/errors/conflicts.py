@@ -9,6 +9,10 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 
+#: So many ids are named in a sentence; `tasks` of the error has them all.
+_SHOWN = 10
+
+
 class Conflict(TaskyardError):
     """The request is well formed but the current state forbids it."""
 
@@ -42,8 +46,12 @@ class AlreadyClaimed(Conflict):
 
     code = "already_claimed"
 
-    def __init__(self, task_id: str, owner: str) -> None:
-        super().__init__(f"Task #{task_id} is already claimed by {owner!r}.")
+    def __init__(self, task_id: str, owner: str, *, forcible: bool = False) -> None:
+        """`forcible`: what was asked for is one that a person may insist on."""
+        said = f"Task #{task_id} is already claimed by {owner!r}."
+        if forcible:
+            said += f" Ask {owner!r}, wait until it is done or given back, or, as a person, insist with --force."
+        super().__init__(said)
         self.task_id = task_id
         self.owner = owner
 
@@ -56,6 +64,18 @@ class AlreadyResolved(Conflict):
     def __init__(self, task_id: str) -> None:
         super().__init__(f"Task #{task_id} is already completed.")
         self.task_id = task_id
+
+
+class StillOpen(Conflict):
+    """Tasks that are not completed are not put away without a word."""
+
+    code = "still_open"
+
+    def __init__(self, tasks: Sequence[str]) -> None:
+        which = ", ".join(f"#{task}" for task in tasks[:_SHOWN]) + (", …" if len(tasks) > _SHOWN else "")
+        how = f"{which} is not completed" if len(tasks) == 1 else f"{which} are not completed"
+        super().__init__(f"{how}. Complete first what is to be archived, remove it, or insist with --force.")
+        self.tasks = tuple(tasks)
 
 
 class Blocked(Conflict):

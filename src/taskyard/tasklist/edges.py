@@ -13,6 +13,7 @@ from taskyard.clock import now_ms
 from taskyard.errors import AlreadyExists, Cycle, Damaged, TaskNotFound
 from taskyard.tasklist import graph, history
 from taskyard.tasklist.model import Act, Draft, Task, TaskStatus
+from taskyard.tasklist.rules import refuse_open
 from taskyard.tasklist.starting_over import Interfered
 from taskyard.tasklist.writer import Write
 
@@ -95,27 +96,34 @@ def link(files: ListFiles, edges: Sequence[Edge], act: Act) -> None:
         _commit(files, hold, act, seen, after)
 
 
-def unlink(files: ListFiles, edges: Sequence[Edge], act: Act) -> None:
-    """Take dependencies away, from both sides, also where only one side has them."""
+def unlink(files: ListFiles, edges: Sequence[Edge], act: Act) -> tuple[Edge, ...]:
+    """Take dependencies away, from both sides, also where only one side has them; which were there."""
     ids = sorted({task_id for edge in edges for task_id in edge}, key=int)
     with files.hold(ids, whole=True) as hold:
         seen: dict[str, tuple[Task, Seen | None]] = {}
+        missing: dict[str, TaskNotFound] = {}
         for task_id in ids:
             try:
                 seen[task_id] = files.seen(task_id)
-            except TaskNotFound:
-                if any(task_id == blocked for _, blocked in edges):
-                    raise
-                # A dangling blocker is taken away like any other.
+            except TaskNotFound as error:
+                missing[task_id] = error
         after = {task_id: found for task_id, (found, _) in seen.items()}
+        there: list[Edge] = []
         for blocker, blocked in edges:
+            if blocked in missing:
+                raise missing[blocked]
+            if blocker in missing and blocker not in after[blocked].blocked_by:
+                raise missing[blocker]  # one that is gone and still waited for is taken away like any other
+            if blocker in after[blocked].blocked_by or (blocker in after and blocked in after[blocker].blocks):
+                there.append((blocker, blocked))
             after[blocked] = _without(after[blocked], blocked_by=blocker)
             if blocker in after:
                 after[blocker] = _without(after[blocker], blocks=blocked)
         _commit(files, hold, act, seen, after)
+    return tuple(there)
 
 
-def remove(files: ListFiles, task_ids: Sequence[str], act: Act) -> tuple[Task, ...]:
+def remove(files: ListFiles, task_ids: Sequence[str], act: Act, *, only_done: bool = False) -> tuple[Task, ...]:
     """Take tasks off the list and out of everyone's dependencies; the mark stays above them."""
     doomed = dict.fromkeys(task_ids)
     neighbours = [
@@ -125,6 +133,8 @@ def remove(files: ListFiles, task_ids: Sequence[str], act: Act) -> tuple[Task, .
     ]
     with files.hold([*doomed, *neighbours], whole=True) as hold:
         gone = {task_id: files.seen(task_id) for task_id in doomed}
+        if only_done:
+            refuse_open(task for task, _ in gone.values())
         _refuse_new_neighbours(files, gone, neighbours)
         seen, _ = _still_there(files, neighbours)  # those that went away meanwhile need nothing
         after = {task_id: found for task_id, (found, _) in seen.items()}

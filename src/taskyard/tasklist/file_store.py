@@ -72,6 +72,10 @@ class FileStore:
             listing, _ = tasks.listing(self._files.known)
         return listing
 
+    def waiting_for(self, task_id: str) -> Sequence[str]:
+        """Who waits for a task, by their own word."""
+        return self._files.tasks.waiting_for(task_id)
+
     def is_finished(self) -> bool:
         """Whether nothing that people see is open."""
         return not self._files.tasks.any_open()
@@ -138,17 +142,17 @@ class FileStore:
 
         self._files.persist(lambda: link(self._files, edges, act))
 
-    def unlink(self, edges: Sequence[Edge], act: Act) -> None:
-        """Take dependencies away."""
+    def unlink(self, edges: Sequence[Edge], act: Act) -> tuple[Edge, ...]:
+        """Take dependencies away; which were there."""
         from taskyard.tasklist.edges import unlink
 
-        self._files.persist(lambda: unlink(self._files, edges, act))
+        return self._files.persist(lambda: unlink(self._files, edges, act))
 
-    def remove(self, task_ids: Sequence[str], act: Act) -> tuple[Task, ...]:
+    def remove(self, task_ids: Sequence[str], act: Act, *, only_done: bool = False) -> tuple[Task, ...]:
         """Take tasks off the list, and out of everyone's dependencies."""
         from taskyard.tasklist.edges import remove
 
-        return self._files.persist(lambda: remove(self._files, task_ids, act))
+        return self._files.persist(lambda: remove(self._files, task_ids, act, only_done=only_done))
 
     def restore(self, task_id: str, act: Act) -> Task:
         """Bring a removed task back under its id."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from taskyard.clock import elapsed
+from taskyard.errors import StillOpen
 from taskyard.names import check_id
 from taskyard.tasklist.list_core import ListCore, checked_ids
 from taskyard.tasklist.model import Change, Decision, Facts, Listing, Task
@@ -48,7 +49,7 @@ class Keeping(ListCore):
         position = self.store.position() if since is None else since
         deadline = None if timeout is None else elapsed() + timeout
         while True:
-            unfinished = any(not task.is_done for task in self.store.list())
+            unfinished = any(not task.is_done for task in self.store.list().visible)
             for change in self.store.changes(position):
                 position = change.id + 1
                 yield change
@@ -108,11 +109,21 @@ class Keeping(ListCore):
         return self.store.get(task_id)
 
     def unblock(self, task_id: str, *, by: str | Iterable[str], agent: str | None = None) -> Task:
-        """Let a task no longer wait for others."""
+        """Let a task no longer wait for others; `notes` of the answer name those it did not wait for.
+
+        Raises:
+            TaskNotFound: there is no such task, and none is waited for under that id.
+        """
         task_id = check_id(task_id)
-        self.store.unlink([(blocker, task_id) for blocker in checked_ids(by)], self._act(agent, "unblock"))
+        edges = [(blocker, task_id) for blocker in checked_ids(by)]
+        there = self.store.unlink(edges, self._act(agent, "unblock"))
         self.outside.changed()
-        return self.store.get(task_id)
+        idle = [f"#{blocker}" for blocker, blocked in edges if (blocker, blocked) not in there]
+        task = self.store.get(task_id)
+        if there and not idle:
+            return task
+        said = f"#{task_id} did not wait for {', '.join(idle) or 'anything'}."
+        return task._replace(notes=(said if there else f"Nothing changed: {said}",))
 
     # -- taking away, and bringing back ------------------------------------------------------
 
@@ -120,10 +131,21 @@ class Keeping(ListCore):
         """Take a task off the list and out of everyone's dependencies. `restore` brings it back."""
         return self._remove([check_id(task_id)], "delete", agent, note)[0]
 
-    def archive(self, *task_ids: str, agent: str | None = None) -> tuple[Task, ...]:
-        """Put tasks away; without ids, all completed ones. `restore` brings each back."""
-        ids = [check_id(task_id) for task_id in task_ids]
-        return self._remove(ids or [task.id for task in self.list() if task.is_done], "archive", agent, "")
+    def archive(self, *task_ids: str, agent: str | None = None, force: bool = False) -> tuple[Task, ...]:
+        """Put completed tasks away; without ids, all of them. `restore` brings each back.
+
+        Raises:
+            StillOpen: a task that was named is not completed; `force` puts it away all the same.
+        """
+        note = "forced" if force else ""
+        if task_ids:
+            return self._remove([check_id(i) for i in task_ids], "archive", agent, note, only_done=not force)
+        ids = [task.id for task in self.list() if task.is_done]
+        while True:
+            try:
+                return self._remove(ids, "archive", agent, note, only_done=True)
+            except StillOpen as reopened:  # since we looked
+                ids = [task_id for task_id in ids if task_id not in reopened.tasks]
 
     def reset(self, *, agent: str | None = None) -> tuple[Task, ...]:
         """Put the whole list away. Ids go on from where they were; `restore` brings each task back."""
@@ -135,10 +157,12 @@ class Keeping(ListCore):
         self.outside.changed()
         return task
 
-    def _remove(self, ids: Sequence[str], cause: str, agent: str | None, note: str) -> tuple[Task, ...]:
+    def _remove(
+        self, ids: Sequence[str], cause: str, agent: str | None, note: str, *, only_done: bool = False
+    ) -> tuple[Task, ...]:
         if not ids:
             return ()
-        gone = self.store.remove(ids, self._act(agent, cause, note=note))
+        gone = self.store.remove(ids, self._act(agent, cause, note=note), only_done=only_done)
         for task_id in ids:
             self._tokens.pop(task_id, None)
         self.outside.changed()

@@ -48,14 +48,12 @@ class ListCore:
         outside: Outside | None = None,
         agent: str | None = None,
         via: str = "api",
-        is_main: bool = True,
     ) -> None:
         self.store = store
         self.settings = settings if settings is not None else Settings()
         self.outside: Outside = outside if outside is not None else _nobody()
         self.agent = agent
         self._via = via
-        self._is_main = is_main
         self._tokens: dict[str, tuple[str, str]] = {}  # by task: who claimed, under which token
 
     @property
@@ -90,8 +88,11 @@ class ListCore:
             token = remembered if agent in (None, holder) else None
         if seconds is not None:
             seconds = _check_seconds(seconds)
-        lease = self.outside.lease(agent, seconds=seconds) if agent and claims else None
-        return rules.Caller(agent, token, lease, now_ms(), force)
+        if not agent:
+            return rules.Caller(None, token, None, now_ms(), force)
+        lease = self.outside.lease(agent, seconds=seconds) if claims else None
+        instance = lease.instance if lease is not None else self.outside.instance(agent)
+        return rules.Caller(agent, token, lease, now_ms(), force, instance)
 
     def _remember(self, task: Task) -> None:
         """Keep the token of a claim: later writes of its holder are fenced by it."""

@@ -8,7 +8,8 @@ from taskyard.disk.follow import follow, signal
 from taskyard.errors import Damaged
 from taskyard.names import is_id
 from taskyard.tasklist.consolidated import Consolidated, named_owner
-from taskyard.tasklist.graph import by_id, mirrored
+from taskyard.tasklist.dependents import Dependents
+from taskyard.tasklist.graph import by_id, mirrored, with_blocks
 from taskyard.tasklist.leases import LeaseFiles
 from taskyard.tasklist.ledger import Row
 from taskyard.tasklist.model import DamagedFile, Lease, Listing, Task
@@ -41,6 +42,7 @@ class ListReader:
         self.leases = LeaseFiles(folder, alive=alive)
         self.consolidated = Consolidated(folder.consolidated)
         self._items: dict[str, Task | DamagedFile] = {}
+        self._dependents: Dependents | None = None
         self._plain: tuple[list[Task], list[DamagedFile]] | None = None
         self._whole: Listing | None = None
         self._feed: Followed | None = None
@@ -50,6 +52,9 @@ class ListReader:
 
     def get(self, task_id: str) -> Task | None:
         """One task with its lease, and with the `blocks` that the others agree to.
+
+        A waiting task that its blocker's file does not name is known once this process has looked at the
+        whole list: nobody reads ten thousand files for one.
 
         Raises:
             Damaged: its file cannot be read.
@@ -61,11 +66,30 @@ class ListReader:
             item = self._older().get(task_id)
         if item is None:
             return None
-        if item.blocks:
-            agreed = tuple(other for other in item.blocks if self._agrees(other, task_id))
-            item = item if agreed == item.blocks else item._replace(blocks=agreed)
+        if item.blocks or self._looks:
+            candidates = {*item.blocks, *self._seen_waiting(task_id)}
+            item = with_blocks(item, sorted((o for o in candidates if self._agrees(o, task_id)), key=int))
         lease = self.leases.current(item) if item.owner is not None else None
         return item if lease is None else item._replace(lease=lease)
+
+    def _seen_waiting(self, task_id: str) -> set[str]:
+        """Who waits for a task by what this process knows; up to date where the kernel tells of every change."""
+        with self._one_at_a_time:
+            if self._feed is not None and self._feed.is_exact:
+                self._look_again()
+            return self._waiting(task_id) if self._looks else set()
+
+    def waiting_for(self, task_id: str) -> list[str]:
+        """Who waits for a task, by everyone's own word."""
+        with self._one_at_a_time:
+            self._look_again()
+            return sorted(self._waiting(task_id), key=int)
+
+    def _waiting(self, task_id: str) -> set[str]:
+        if self._dependents is None:
+            self._dependents = Dependents(self._items.values())
+        older = {other.id for other in self._older().values() if task_id in other.blocked_by}
+        return {*self._dependents.of(task_id), *older.difference(self._items)}
 
     def _agrees(self, blocked: str, blocker: str) -> bool:
         other = self.look(blocked)
@@ -102,8 +126,7 @@ class ListReader:
     def any_open(self) -> bool:
         """Whether a task that is no tracker, or a file that cannot be read, is left to be done."""
         with self._one_at_a_time:
-            self._whole = self._whole if self._refresh() else None
-            self._plain = self._plain if self._whole is not None else None
+            self._look_again()
             found = {**self._older(), **self._items} if self._older() else self._items
             return any(
                 isinstance(item, DamagedFile) or not (item.is_done or item.is_internal) for item in found.values()
@@ -117,6 +140,11 @@ class ListReader:
             damaged.append(self.consolidated.damage)
         return tasks, damaged
 
+    def _look_again(self) -> None:
+        """Bring `_items` up to date, and put away what was made of them if they changed."""
+        if not self._refresh():
+            self._whole = self._plain = None
+
     def _refresh(self) -> bool:
         """Bring `_items` up to date; whether nothing had changed.
 
@@ -128,11 +156,13 @@ class ListReader:
         self._looks += 1
         names = self._feed.changed() if self._feed is not None else None
         if names is None:
-            self._items = self.reader.scan()
+            self._items, self._dependents = self.reader.scan(), None
             return False
         ids = {name[:-5] for name in names if name.endswith(".json") and is_id(name[:-5])}
         for task_id in ids:
             item = self.reader.get(task_id)
+            if self._dependents is not None:
+                self._dependents.replace(self._items.get(task_id), item)
             if item is None:
                 self._items.pop(task_id, None)
             else:

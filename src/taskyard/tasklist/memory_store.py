@@ -80,6 +80,11 @@ class MemoryStore:
             }  # those that ran out are gone now
             return Listing(task._replace(lease=leases.get(task.id)) for task in graph.by_id(self._tasks.values()))
 
+    def waiting_for(self, task_id: str) -> Sequence[str]:
+        """Who waits for a task."""
+        with self._lock:
+            return [task.id for task in graph.by_id(self._tasks.values()) if task_id in task.blocked_by]
+
     def is_finished(self) -> bool:
         """Whether nothing that people see is open."""
         with self._lock:
@@ -130,9 +135,12 @@ class MemoryStore:
                     after[blocker] = after[blocker]._replace(blocks=(*after[blocker].blocks, blocked))
             self._save(act, after)
 
-    def unlink(self, edges: Sequence[Edge], act: Act) -> None:
-        """Take dependencies away."""
+    def unlink(self, edges: Sequence[Edge], act: Act) -> tuple[Edge, ...]:
+        """Take dependencies away; which were there."""
         with self._lock:
+            there = tuple(edge for edge in edges if edge[0] in self._existing(edge[1]).blocked_by)
+            for blocker, _ in set(edges).difference(there):
+                self._existing(blocker)
             after = {blocked: self._existing(blocked) for _, blocked in edges}
             after.update({blocker: self._tasks[blocker] for blocker, _ in edges if blocker in self._tasks})
             for blocker, blocked in edges:
@@ -140,11 +148,14 @@ class MemoryStore:
                 if blocker in after:
                     after[blocker] = after[blocker]._replace(blocks=_less(after[blocker].blocks, {blocked}))
             self._save(act, after)
+            return there
 
-    def remove(self, task_ids: Sequence[str], act: Act) -> tuple[Task, ...]:
+    def remove(self, task_ids: Sequence[str], act: Act, *, only_done: bool = False) -> tuple[Task, ...]:
         """Take tasks off the list, and out of everyone's dependencies."""
         with self._lock:
             gone = {task_id: self._existing(task_id) for task_id in task_ids}
+            if only_done:
+                rules.refuse_open(gone.values())
             doomed = set(gone)
             after: dict[str, Task | None] = dict.fromkeys(gone)
             for task in self._tasks.values():

@@ -17,10 +17,11 @@ from taskyard.tasklist.model import Draft, Task, TaskStatus
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping, Sequence
     from typing import Unpack
 
     from taskyard.tasklist.list_core import Extras
+    from taskyard.tasklist.store import Rule
 
 
 class TaskList(Keeping):
@@ -97,15 +98,14 @@ class TaskList(Keeping):
         """
         task_id = check_id(task_id)
         caller = self._caller(task_id, self._somebody(agent), force=force, seconds=lease, token=token, claims=True)
-        if self.settings.paths_policy == "refuse":
-            from taskyard.tasklist.overlap import refuse_overlap
-
-            refuse_overlap(self.store, task_id, caller.agent)
-        rule = rules.claim_if_idle if check_busy else rules.claim
         act = self._act(caller.agent, "claim", force=force)
-        task = self.store.update(
-            task_id, lambda facts: rule(facts, caller), act, with_blockers=True, whole_list=check_busy
-        )
+        chosen = rules.claim_if_idle if check_busy else rules.claim
+        rule: Rule = lambda facts: chosen(facts, caller)  # noqa: E731
+        if self.settings.paths_policy == "refuse":
+            from taskyard.tasklist.overlap import update_refusing
+
+            return self._claimed(update_refusing(self.store, task_id, rule, act, whole_list=check_busy))
+        task = self.store.update(task_id, rule, act, with_blockers=True, whole_list=check_busy)
         return self._claimed(task, self._overlaps(task) if task.extra else ())
 
     def _overlaps(self, task: Task) -> tuple[str, ...]:
@@ -125,7 +125,8 @@ class TaskList(Keeping):
     ) -> Task | None:
         """Pick and claim in one step: the lowest free id first, by priority where set; None if nothing is free.
 
-        Tasks that require a capability are offered only to those who name it.
+        `start`: it is in progress in the same step. Tasks that require a capability are offered only to
+        those who name it.
         """
         from taskyard.tasklist.extras import requires_of
         from taskyard.tasklist.picking import in_order
@@ -137,15 +138,18 @@ class TaskList(Keeping):
         def suits(task: Task) -> bool:
             return able.issuperset(requires_of(task)) and (where is None or where(task))
 
-        found = self.store.claim_next(
-            lambda tasks: in_order(tasks, suits, agent=caller.agent, policy=policy),
-            lambda facts: rules.claim(facts, caller) if facts.task.owner is None else rules.refuse_taken(facts),
-            self._act(caller.agent, "claim"),
-        )
-        if found is None:
-            return None
-        claimed = self._claimed(found)
-        return self.start(found.id, agent=caller.agent) if start else claimed
+        def order(tasks: Sequence[Task]) -> Sequence[str]:
+            return in_order(tasks, suits, agent=caller.agent, policy=policy)
+
+        rule: Rule = lambda facts: rules.pick(facts, caller, start=start)  # noqa: E731
+        act = self._act(caller.agent, "start" if start else "claim")
+        if policy == "refuse":
+            from taskyard.tasklist.overlap import claim_next_refusing
+
+            found = claim_next_refusing(self.store, order, rule, act)
+        else:
+            found = self.store.claim_next(order, rule, act)
+        return None if found is None else self._claimed(found)
 
     def start(self, task_id: str, *, agent: str | None = None, force: bool = False, token: str | None = None) -> Task:
         """Say that work begins. A task without an owner becomes the starter's."""
@@ -172,7 +176,7 @@ class TaskList(Keeping):
         task_id = check_id(task_id)
         caller = self._caller(task_id, agent or self.agent, token=token, force=force)
         task = self.store.update(
-            task_id, lambda facts: rules.release(facts, caller), self._act(caller.agent, "release")
+            task_id, lambda facts: rules.release(facts, caller), self._act(caller.agent, "release", force=force)
         )
         self._tokens.pop(task_id, None)
         self.outside.changed()
@@ -182,11 +186,10 @@ class TaskList(Keeping):
         """Put everything unfinished of an agent that left or died back into the pool."""
         mine = [task.id for task in self.store.list() if task.owner == agent and not task.is_done]
         act = self._act(self.agent or agent, "release", note=f"{agent} left")
-        caller = rules.Caller(agent)
         released: list[Task] = []
         for task_id in mine:
             try:
-                released.append(self.store.update(task_id, lambda facts: rules.release(facts, caller), act))
+                released.append(self.store.update(task_id, lambda facts: rules.give_back(facts, agent), act))
                 self._tokens.pop(task_id, None)
             except (Conflict, NotFound, Damaged):
                 continue  # finished, handed on or removed meanwhile: not the agent's any more
@@ -249,7 +252,7 @@ class TaskList(Keeping):
             self._tokens.pop(task_id, None)  # our own write ended the claim: done, given away or given back
         self._tell_owner(task, before.owner, caller.agent)
         if task.is_done and not before.is_done:
-            task = completion.aftermath(self, task, caller.agent, is_main=self._is_main)
+            task = completion.aftermath(self, task, caller.agent)
         self.outside.changed()
         return task
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from taskyard.errors import AlreadyExists, Conflict, Cycle, NotFound, TaskNotFound
+from taskyard.errors import AlreadyExists, Conflict, Cycle, NotFound, StillOpen, TaskNotFound
 from taskyard.tasklist.model import Decision, Draft, Facts, TaskStatus
 from taskyard.testing.acts import act, add, edges, lease, put, refused, take, told
 from taskyard.testing.races import RACES
@@ -176,12 +176,14 @@ def _dependencies_are_known_on_both_sides(store: TaskStore) -> None:
     store.link([(a, b)], act("block"))
     assert told(store, start) == [], "a dependency that is there already is no change"
     assert edges(store) == {(a, c), (c, b), (a, b)}
-    store.unlink([(a, c), (c, b)], act("unblock"))
+    assert [tuple(store.waiting_for(task_id)) for task_id in (a, b, c)] == [(b, c), (), (b,)]
+    assert store.unlink([(a, c), (b, a), (c, b)], act("unblock")) == ((a, c), (c, b)), "not what was there"
     start = store.position()
-    store.unlink([(a, c), ("77", c)], act("unblock"))
+    assert store.unlink([(a, c)], act("unblock")) == ()
     assert told(store, start) == [], "taking away what is not there is no change"
     assert edges(store) == {(a, b)}
-    refused(store, TaskNotFound, lambda: store.unlink([(a, "77")], act("unblock")))
+    assert refused(store, TaskNotFound, lambda: store.unlink([(a, "77")], act("unblock"))).task_id == "77"
+    assert refused(store, TaskNotFound, lambda: store.unlink([(a, b), ("77", b)], act("unblock"))).task_id == "77"
 
 
 def _unknown_ids_and_cycles_are_refused_from_both_sides(store: TaskStore) -> None:
@@ -210,6 +212,9 @@ def _removing_strips_a_task_from_everyone(store: TaskStore) -> None:
     assert (change.tasks[b], set(change.tasks)) == (None, {a, b, c})
     assert refused(store, TaskNotFound, lambda: store.get(b)).restorable
     refused(store, TaskNotFound, lambda: store.remove([a, b], act("delete")))
+    put(store, c, status=TaskStatus.COMPLETED)
+    assert refused(store, StillOpen, lambda: store.remove([a, c], act("archive"), only_done=True)).tasks == (a,)
+    assert [task.id for task in store.remove([c], act("archive"), only_done=True)] == [c]
 
 
 def _restoring_brings_back_what_still_makes_sense(store: TaskStore) -> None:

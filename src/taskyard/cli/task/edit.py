@@ -27,7 +27,7 @@ def _arguments(parser: Parser) -> None:
     add_fields(parser)
     parser.add_words("--clear", metavar="FIELD", dest="clear", help="Take optional fields away: priority, labels, …")
     parser.add("--token", metavar="TOKEN", help="Of the claim you hold: refused if it is no longer the current one.")
-    parser.add("--force", action="store_true", help="With --status: although it is blocked. It is logged.")
+    parser.add("--force", action="store_true", help="With --status: although it is blocked or another's. It is logged.")
 
 
 def _run(args: Args) -> int:
