@@ -14,7 +14,7 @@ from taskyard.disk import files
 from taskyard.disk.kernel_lock import RangeLock
 from taskyard.errors import Damaged, TeamNotFound
 from taskyard.names import folder_name, nearest
-from taskyard.tasklist.json_shapes import as_array, as_name, as_number, as_object, as_text
+from taskyard.shapes import as_list, as_name, as_number, as_object, as_text
 from taskyard.typed import NamedTuple
 
 TYPE_CHECKING = False
@@ -154,11 +154,11 @@ def _decoded(path: str, data: bytes) -> Team:
         record = as_object(json.loads(data))
     except (ValueError, RecursionError) as error:
         raise Damaged(path, f"it is no JSON ({error})") from error
-    if record is None or not as_name(record.get("name")) or as_array(record.get("members")) is None:
+    if record is None or not as_name(record.get("name")) or as_list(record.get("members")) is None:
         raise Damaged(path, "it is no team")
-    members = (_member(as_object(entry) or {}) for entry in as_array(record["members"]) or ())
+    members = (_member(as_object(entry) or {}) for entry in as_list(record["members"]) or ())
     return Team(
-        name=record["name"],
+        name=as_name(record["name"]),
         lead=as_name(record.get("lead")) or None,
         members=tuple(member for member in members if member.name),
         created_at=as_number(record.get("createdAt")),
