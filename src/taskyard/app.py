@@ -74,7 +74,7 @@ class Yard:
         """The teams on this machine. Whoever leaves one, or whose team is removed, gives back its unfinished tasks."""
         from taskyard.tasklist.teams import Teams
 
-        return Teams(self.home, settings=self.settings, give_back=self._give_back)
+        return Teams(self.home, settings=self.settings, give_back=self._give_back, me=self._identity.living)
 
     def _give_back(self, team: str, member: str) -> tuple[str, ...]:
         """Put what a member that left had unfinished on the team's list back into the pool; the ids."""

@@ -53,10 +53,15 @@ class Identity:
         return Lease(agent, held.id, new_token(), "process", now_ms(), host=held.host, lock=held.lock_path)
 
     @property
+    def living(self) -> Instance | None:
+        """The living instance, if there is one yet."""
+        held = _ours.get((self._home, self._wanted or ""))
+        return held if held is not None and held.is_ours else None
+
+    @property
     def instance(self) -> str | None:
         """The id of the living instance, if there is one yet."""
-        held = _ours.get((self._home, self._wanted or ""))
-        return held.id if held is not None and held.is_ours else None
+        return self.living.id if self.living is not None else None
 
 
 def _instance(home: str, agent: str) -> Instance:

@@ -165,7 +165,8 @@ def join_claude_team(
         found = _team(config, os.path.basename(folder))
         if there := found.member(name):
             if not there.is_ours:
-                raise AlreadyExists(f"a member of team {found.name!r}", there.name)
+                hint = "It is not run by Taskyard: join under another name."
+                raise AlreadyExists(f"a member of team {found.name!r}", there.name, hint=hint)
             return there
         entry = _entry(found.name, name, colour, cwd or os.getcwd())
         config["members"].append(entry)
