@@ -46,7 +46,9 @@ class TeamHasLivingMembers(Conflict):
     code = "team_has_living_members"
 
     def __init__(self, team: str, members: Sequence[str]) -> None:
-        super().__init__(f"Team {team!r} still has living members: {', '.join(members)}. Use --force to remove it.")
+        super().__init__(
+            f"Team {team!r} still has members that may live: {', '.join(members)}. Use --force to remove it."
+        )
         self.team = team
         self.members = tuple(members)
 

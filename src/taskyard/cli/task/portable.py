@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 _ENDINGS = {".json": "json", ".md": "markdown", ".markdown": "markdown", ".csv": "csv"}
 _READ = ("json", "markdown", "csv")
+_NOTHING = "Nothing new: the file has no task that is not on the list already."
 _WRITTEN = (*_READ, "dot", "mermaid")
 
 
@@ -34,7 +35,7 @@ def _import(args: Args) -> int:
         format = "json"
     with open_yard(args) as yard:
         added = yard.tasks.import_(text, format)
-        return answer_tasks(args, yard, added, nothing="Nothing new: everything is on the list already.")
+        return answer_tasks(args, yard, added, nothing=_NOTHING)
 
 
 def _text(path: str) -> str:
