@@ -175,9 +175,11 @@ class TaskList(Keeping):
         """Put a task back into the pool: no owner, pending. `force`: also somebody else's."""
         task_id = check_id(task_id)
         caller = self._caller(task_id, agent or self.agent, token=token, force=force)
-        task = self.store.update(
-            task_id, lambda facts: rules.release(facts, caller), self._act(caller.agent, "release")
-        )
+        act = self._act(caller.agent, "release")
+        try:
+            task = self.store.update(task_id, lambda facts: rules.release(facts, caller), act)
+        except AlreadyClaimed as refused:
+            raise self._explained(refused, caller.agent) from None
         self._tokens.pop(task_id, None)
         self.outside.changed()
         return task
