@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from taskyard.identity import Identity
     from taskyard.tasklist.list_files import ListFiles
     from taskyard.tasklist.mailbox import Post
+    from taskyard.tasklist.model import Lease
     from taskyard.tasklist.store import TaskStore
     from taskyard.tasklist.teams import Teams
 
@@ -71,7 +72,7 @@ class Yard:
         """The teams on this machine. Whoever leaves one, or whose team is removed, gives back its unfinished tasks."""
         from taskyard.tasklist.teams import Teams
 
-        return Teams(self.home, settings=self.settings, give_back=self._give_back)
+        return Teams(self.home, settings=self.settings, give_back=self._give_back, me=self._identity.living)
 
     def _give_back(self, team: str, member: str) -> tuple[str, ...]:
         """Put what a member that left had unfinished on the team's list back into the pool; the ids."""

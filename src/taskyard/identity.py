@@ -68,14 +68,19 @@ class Identity:
         """Whether this is a command inside a background job."""
         return bool(self._job)
 
+    @property
+    def living(self) -> Instance | None:
+        """The living instance, if there is one yet."""
+        held = _ours.get((self._home, self._wanted or ""))
+        return held if held is not None and held.is_ours else None
+
     def instance(self, agent: str) -> str:
         """The instance a claim of `agent` would name; "" while this process has none, and so holds nothing."""
         if self._job:
             return self._job
         if self._is_person:
             return _person(agent)
-        held = _ours.get((self._home, self._wanted or ""))
-        return held.id if held is not None and held.is_ours else ""
+        return self.living.id if self.living is not None else ""
 
 
 def _person(agent: str) -> str:

@@ -32,10 +32,21 @@ _WHY = {
 }
 
 
+#: What a person can do about it.
+_ADVICE = {
+    errno.ENOSPC: "Make room on the disk, then try again.",
+    errno.EDQUOT: "Make room within your quota, then try again.",
+    errno.EROFS: "Mount it for writing, or choose another folder.",
+    errno.EACCES: "Ask its owner, or choose another folder.",
+    errno.EPERM: "Ask its owner, or choose another folder.",
+}
+
+
 def storage_error(path: str, error: OSError) -> StorageError:
     """`error` as a sentence about `path`."""
     why = _WHY.get(error.errno or 0) or os.strerror(error.errno or errno.EIO)
-    return StorageError(error.filename if isinstance(error.filename, str) else path, why)
+    named = error.filename if isinstance(error.filename, str) else path
+    return StorageError(named, why, advice=_ADVICE.get(error.errno or 0, ""))
 
 
 def read(path: str, *, most: int = LARGEST_RECORD) -> bytes | None:

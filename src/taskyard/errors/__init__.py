@@ -9,7 +9,7 @@ Every error Taskyard raises on purpose.
   x Conflict                exit 5   well formed, wrong moment: look again
     + AlreadyClaimed, AlreadyResolved, StillOpen, Blocked, AgentBusy, BadTransition, Cycle,
       LeaseLost, HookRefused, AcceptanceFailed, Untrusted, PathsOverlap, AlreadyExists,
-      TeamHasLivingMembers
+      NothingToRestore, TeamHasLivingMembers
   x Busy                    exit 75  somebody holds the lock: try again
   x Damaged                 exit 1   a file cannot be read as what it should be
   x StorageError            exit 1   the disk said no
@@ -33,6 +33,7 @@ from taskyard.errors.conflicts import (
     Cycle,
     HookRefused,
     LeaseLost,
+    NothingToRestore,
     PathsOverlap,
     StillOpen,
     TeamHasLivingMembers,
@@ -83,6 +84,7 @@ __all__ = [
     "ListNotFound",
     "NotFound",
     "NothingFree",
+    "NothingToRestore",
     "PathsOverlap",
     "RecipientNotFound",
     "StillOpen",

@@ -25,9 +25,23 @@ class AlreadyExists(Conflict):
 
     code = "already_exists"
 
-    def __init__(self, what: str, name: str) -> None:
-        super().__init__(f"There is already {what} called {name!r}.")
+    def __init__(self, what: str, name: str, *, hint: str = "") -> None:
+        """`hint`: a sentence on what to do next."""
+        super().__init__(f"There is already {what} called {name!r}.{' ' + hint if hint else ''}")
         self.name = name
+
+
+class NothingToRestore(AlreadyExists):
+    """The task is on the list: it was not removed, or is back already."""
+
+    def __init__(self, task_id: str, *, list_name: str) -> None:
+        super().__init__("a task", f"#{task_id}")
+        self.args = (
+            f"Task #{task_id} is on list {list_name!r}: there is nothing to restore."
+            f" `taskyard task show {task_id}` shows it.",
+        )
+        self.task_id = task_id
+        self.list = list_name
 
 
 class TeamHasLivingMembers(Conflict):
@@ -36,7 +50,9 @@ class TeamHasLivingMembers(Conflict):
     code = "team_has_living_members"
 
     def __init__(self, team: str, members: Sequence[str]) -> None:
-        super().__init__(f"Team {team!r} still has living members: {', '.join(members)}. Use --force to remove it.")
+        super().__init__(
+            f"Team {team!r} still has members that may live: {', '.join(members)}. Use --force to remove it."
+        )
         self.team = team
         self.members = tuple(members)
 
@@ -46,14 +62,21 @@ class AlreadyClaimed(Conflict):
 
     code = "already_claimed"
 
-    def __init__(self, task_id: str, owner: str, *, forcible: bool = False) -> None:
-        """`forcible`: what was asked for is one that a person may insist on."""
-        said = f"Task #{task_id} is already claimed by {owner!r}."
+    def __init__(self, task_id: str, owner: str, *, instance: str | None = None, forcible: bool = False) -> None:
+        """`instance`: the living holder, where it has the caller's own name. `forcible`: a person may insist."""
+        who, ask = repr(owner), f"Ask {owner!r}"
+        if instance is not None:
+            who = f"another living {owner!r} (instance {instance})"
+            ask = "If that is you, give the claim's token; if not, work under another name"
+        last = f"put it back into the pool with `taskyard task release {task_id} --force`"
         if forcible:
-            said += f" Ask {owner!r}, wait until it is done or given back, or, as a person, insist with --force."
-        super().__init__(said)
+            last = "as a person, insist with --force"
+        super().__init__(
+            f"Task #{task_id} is already claimed by {who}. {ask}, take another with `taskyard task next`, or {last}."
+        )
         self.task_id = task_id
         self.owner = owner
+        self.instance = instance
 
 
 class AlreadyResolved(Conflict):
@@ -62,7 +85,7 @@ class AlreadyResolved(Conflict):
     code = "already_resolved"
 
     def __init__(self, task_id: str) -> None:
-        super().__init__(f"Task #{task_id} is already completed.")
+        super().__init__(f"Task #{task_id} is already completed. `taskyard task reopen {task_id}` opens it again.")
         self.task_id = task_id
 
 
@@ -95,7 +118,9 @@ class AgentBusy(Conflict):
     code = "agent_busy"
 
     def __init__(self, agent: str, tasks: Sequence[str]) -> None:
-        super().__init__(f"{agent!r} still has open work: {', '.join('#' + t for t in tasks)}.")
+        super().__init__(
+            f"{agent!r} still has open work: {', '.join('#' + t for t in tasks)}. Complete or release that first."
+        )
         self.agent = agent
         self.tasks = tuple(tasks)
 
@@ -106,7 +131,8 @@ class BadTransition(Conflict):
     code = "bad_transition"
 
     def __init__(self, task_id: str, was: str, wanted: str) -> None:
-        super().__init__(f"Task #{task_id} is {was}; it cannot become {wanted} from there.")
+        hint = f" `taskyard task reopen {task_id}` makes it pending first." if was == "completed" else ""
+        super().__init__(f"Task #{task_id} is {was}; it cannot become {wanted} from there.{hint}")
         self.task_id = task_id
         self.was = was
         self.wanted = wanted
@@ -118,7 +144,9 @@ class Cycle(Conflict):
     code = "cycle"
 
     def __init__(self, path: Sequence[str]) -> None:
-        super().__init__(f"That would be a cycle: {' → '.join('#' + step for step in path)}.")
+        super().__init__(
+            f"That would be a cycle: {' → '.join('#' + step for step in path)}. Leave one of these dependencies out."
+        )
         self.path = tuple(path)
 
 
@@ -180,7 +208,10 @@ class PathsOverlap(Conflict):
     code = "paths_overlap"
 
     def __init__(self, task_id: str, other: str, owner: str, paths: Sequence[str]) -> None:
-        super().__init__(f"Task #{task_id} shares {', '.join(paths)} with #{other}, which {owner!r} works on.")
+        super().__init__(
+            f"Task #{task_id} shares {', '.join(paths)} with #{other}, which {owner!r} works on. Agree with {owner!r}"
+            " first, or take another task."
+        )
         self.task_id = task_id
         self.other = other
         self.owner = owner

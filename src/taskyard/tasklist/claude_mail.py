@@ -24,10 +24,10 @@ import os
 from taskyard.disk import files
 from taskyard.errors import BadText, BadValue, Busy, Damaged, StorageError
 from taskyard.names import folder_name
+from taskyard.shapes import as_list, as_name, as_object
 from taskyard.tasklist import claude_teams, message_ids
 from taskyard.tasklist.claude_entry import from_entry, to_entry
 from taskyard.tasklist.claude_teams import ClaudeTeam, TeamLock, as_json
-from taskyard.tasklist.json_shapes import as_array, as_name, as_object
 from taskyard.tasklist.message import Message, encoded
 
 TYPE_CHECKING = False
@@ -207,7 +207,7 @@ def _entries(path: str) -> list[Any]:
     if data is None:
         return []
     try:
-        entries = as_array(json.loads(data))
+        entries = as_list(json.loads(data))
     except (ValueError, RecursionError) as error:
         raise Damaged(path, f"it is no JSON ({error})") from error
     if entries is None:
@@ -241,7 +241,7 @@ def _is_read(value: object) -> bool:
 
 def _remembered(memory: str) -> set[str]:
     data = files.read(memory)
-    return set() if data is None else {str(key) for key in as_array(json.loads(data)) or ()}
+    return set() if data is None else {str(key) for key in as_list(json.loads(data)) or ()}
 
 
 def _signature(path: str) -> Signature | None:

@@ -18,7 +18,7 @@ from taskyard.disk.kernel_lock import RangeLock
 from taskyard.disk.mounts import is_network
 from taskyard.errors import AlreadyExists, Busy, Damaged, TeamNotFound
 from taskyard.names import check_name, folder_name
-from taskyard.tasklist.json_shapes import as_array, as_name, as_number, as_object, as_text
+from taskyard.shapes import as_list, as_name, as_number, as_object, as_text
 from taskyard.typed import NamedTuple
 
 TYPE_CHECKING = False
@@ -165,7 +165,8 @@ def join_claude_team(
         found = _team(config, os.path.basename(folder))
         if there := found.member(name):
             if not there.is_ours:
-                raise AlreadyExists(f"a member of team {found.name!r}", there.name)
+                hint = "It is not run by Taskyard: join under another name."
+                raise AlreadyExists(f"a member of team {found.name!r}", there.name, hint=hint)
             return there
         entry = _entry(found.name, name, colour, cwd or os.getcwd())
         config["members"].append(entry)
@@ -209,14 +210,14 @@ def _config(path: str) -> dict[str, Any] | None:
         config = as_object(json.loads(data))
     except (ValueError, RecursionError) as error:
         raise Damaged(path, f"it is no JSON ({error})") from error
-    if config is None or as_array(config.get("members")) is None:
+    if config is None or as_list(config.get("members")) is None:
         raise Damaged(path, "it is no team: it has no list of members")
     return config
 
 
 def _team(config: dict[str, Any], folder: str) -> ClaudeTeam:
     process = as_object(config.get("leadProcess")) or {}
-    members = (_member(entry) for entry in as_array(config.get("members")) or ())
+    members = (_member(entry) for entry in as_list(config.get("members")) or ())
     return ClaudeTeam(
         name=as_name(config.get("name")) or folder,
         lead=as_text(config.get("leadAgentId")).partition("@")[0] or "team-lead",

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from taskyard.clock import now_ms
-from taskyard.errors import AlreadyExists, Cycle, Damaged, TaskNotFound
+from taskyard.errors import Cycle, Damaged, NothingToRestore, TaskNotFound
 from taskyard.tasklist import graph, history
 from taskyard.tasklist.model import Act, Draft, Task, TaskStatus
 from taskyard.tasklist.rules import refuse_open
@@ -185,14 +185,14 @@ def restore(files: ListFiles, task_id: str, act: Act) -> Task:
     return task
 
 
-def _never_gone(files: ListFiles, task_id: str) -> AlreadyExists | Damaged | TaskNotFound:
+def _never_gone(files: ListFiles, task_id: str) -> NothingToRestore | Damaged | TaskNotFound:
     """Why there is nothing to bring back: the log does not know the task."""
     seen = files.tasks.reader.read(task_id)
     if seen is None or (seen.task is None and seen.damage is None):
         return files.missing(task_id)
-    return (
-        AlreadyExists("a task", f"#{task_id}") if seen.task else Damaged(files.folder.task(task_id), str(seen.damage))
-    )
+    if seen.task:
+        return NothingToRestore(task_id, list_name=files.folder.name)
+    return Damaged(files.folder.task(task_id), str(seen.damage))
 
 
 def _place_for(files: ListFiles, task_id: str) -> Seen | None:
@@ -201,7 +201,7 @@ def _place_for(files: ListFiles, task_id: str) -> Seen | None:
         files.seen(task_id)
     except TaskNotFound:
         return files.tasks.reader.read(task_id)
-    raise AlreadyExists("a task", f"#{task_id}")
+    raise NothingToRestore(task_id, list_name=files.folder.name)
 
 
 def _still_there(files: ListFiles, ids: Sequence[str]) -> tuple[dict[str, tuple[Task, Seen | None]], set[str]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from taskyard.clock import elapsed
-from taskyard.errors import StillOpen
+from taskyard.errors import BadValue, StillOpen
 from taskyard.names import check_id
 from taskyard.tasklist.list_core import ListCore, checked_ids
 from taskyard.tasklist.model import Change, Decision, Facts, Listing, Task
@@ -38,6 +38,7 @@ class Keeping(ListCore):
 
     def log(self, task_id: str | None = None, *, since: int = 0) -> tuple[Change, ...]:
         """What happened, oldest first: to one task, or to the whole list from an entry's id on."""
+        since = _entry("since", since)
         return tuple(self.store.changes(since, task_id=None if task_id is None else check_id(task_id)))
 
     def watch(self, *, since: int | None = None, timeout: float | None = None) -> Iterator[Change]:
@@ -46,7 +47,10 @@ class Keeping(ListCore):
         Ends after `timeout` seconds without one; never, if not given. While something is unfinished
         it also looks by itself every few seconds, so that a dead holder's task comes back.
         """
-        position = self.store.position() if since is None else since
+        start = self.store.position() if since is None else _entry("since", since)
+        return self._watching(start, None if timeout is None else _seconds("timeout", timeout))
+
+    def _watching(self, position: int, timeout: float | None) -> Iterator[Change]:
         deadline = None if timeout is None else elapsed() + timeout
         while True:
             unfinished = any(not task.is_done for task in self.store.list().visible)
@@ -167,3 +171,15 @@ class Keeping(ListCore):
             self._tokens.pop(task_id, None)
         self.outside.changed()
         return gone
+
+
+def _entry(name: str, value: object) -> int:
+    if type(value) is not int or value < 0:
+        raise BadValue(name, value, "the id of an entry of the log: a whole number from 0")
+    return value
+
+
+def _seconds(name: str, value: object) -> float:
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not value >= 0:
+        raise BadValue(name, value, "seconds, from 0")
+    return value

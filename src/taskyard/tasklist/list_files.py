@@ -268,7 +268,10 @@ class ListFiles:
         if last >= LARGEST_ID:
             raise Damaged(self.folder.mark, f"it says {last}, but ids end at {LARGEST_ID}")
         self._last_id = last + 1
-        self.writer.mark.write(self._last_id)
+        try:
+            self.writer.mark.write(self._last_id)
+        except StorageError as error:
+            raise error.writing([str(self._last_id)], "Nothing was changed.") from error
         return str(self._last_id)
 
     def keep_above(self, task_id: int) -> None:

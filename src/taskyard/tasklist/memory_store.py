@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 
 from taskyard.clock import now_ms
-from taskyard.errors import AlreadyExists, Conflict, Cycle, TaskNotFound
+from taskyard.errors import Conflict, Cycle, NothingToRestore, TaskNotFound
 from taskyard.names import nearest_ids
 from taskyard.tasklist import graph, rules
 from taskyard.tasklist.model import Act, Change, Decision, Draft, Facts, Lease, Listing, Task, TaskStatus
@@ -170,7 +170,7 @@ class MemoryStore:
         """Bring a removed task back under its id."""
         with self._lock:
             if task_id in self._tasks:
-                raise AlreadyExists("a task", f"#{task_id}")
+                raise NothingToRestore(task_id, list_name=self.name)
             past = [change.tasks[task_id] for change in self._log if change.tasks.get(task_id) is not None]
             if not past or past[-1] is None:
                 raise self._missing(task_id)

@@ -69,7 +69,7 @@ def claim(facts: Facts, caller: Caller) -> Decision:
     if task.is_done:
         raise AlreadyResolved(task.id)
     if task.owner is not None and not _is_mine(facts, caller):
-        raise AlreadyClaimed(task.id, task.owner)
+        raise _taken(facts, caller)
     _check_blockers(facts, caller)
     if task.owner == agent and facts.lease is not None:
         return Decision(task, renewed(facts.lease, caller))
@@ -161,7 +161,14 @@ def _check_claim(facts: Facts, caller: Caller) -> None:
         return
     if caller.agent is None and held.kind == "manual":
         return  # a person at a shell, about what a person claimed by name
-    raise AlreadyClaimed(task.id, task.owner, forcible=True)
+    raise _taken(facts, caller, forcible=True)
+
+
+def _taken(facts: Facts, caller: Caller, *, forcible: bool = False) -> AlreadyClaimed:
+    """The refusal; where the holder has the caller's own name, it says which instance that is."""
+    owner, lease = facts.task.owner or "", facts.lease
+    instance = lease.instance if lease is not None and owner == caller.agent else None
+    return AlreadyClaimed(facts.task.id, owner, instance=instance, forcible=forcible)
 
 
 def release(facts: Facts, caller: Caller) -> Decision:

@@ -12,8 +12,9 @@ from taskyard.errors import BadValue, Conflict, Damaged, NotFound
 from taskyard.names import check_id, check_name, check_subject, check_text
 from taskyard.tasklist import rules
 from taskyard.tasklist.keeping import Keeping
-from taskyard.tasklist.list_core import checked_ids, checked_metadata
+from taskyard.tasklist.list_core import checked_ids, checked_metadata, several
 from taskyard.tasklist.model import Draft, Task, TaskStatus
+from taskyard.typed import cast
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -131,7 +132,7 @@ class TaskList(Keeping):
         from taskyard.tasklist.extras import requires_of
         from taskyard.tasklist.picking import in_order
 
-        able = frozenset(capabilities)
+        able = frozenset(several("capabilities", capabilities))
         caller = self._caller(None, self._somebody(agent), seconds=lease, claims=True)
         policy = self.settings.paths_policy
 
@@ -175,9 +176,8 @@ class TaskList(Keeping):
         """Put a task back into the pool: no owner, pending. `force`: also somebody else's."""
         task_id = check_id(task_id)
         caller = self._caller(task_id, agent or self.agent, token=token, force=force)
-        task = self.store.update(
-            task_id, lambda facts: rules.release(facts, caller), self._act(caller.agent, "release", force=force)
-        )
+        act = self._act(caller.agent, "release", force=force)
+        task = self.store.update(task_id, lambda facts: rules.release(facts, caller), act)
         self._tokens.pop(task_id, None)
         self.outside.changed()
         return task
@@ -223,12 +223,14 @@ class TaskList(Keeping):
         agent: str | None = None,
         token: str | None = None,
         force: bool = False,
+        clear: str | Iterable[str] = (),
         **extras: Unpack[Extras],
     ) -> Task:
         """Change fields and status in one step: all of it or nothing.
 
         None leaves a field as it is; "" takes owner or active form away; a None inside `metadata`
-        deletes that key. Extras are laid over those the task has.
+        deletes that key. Extras are laid over those the task has; `clear` names those to take away,
+        also "held", which offers a task again that was set aside.
         """
         from taskyard.tasklist import completion
 
@@ -245,11 +247,17 @@ class TaskList(Keeping):
         starts = patch.status is TaskStatus.IN_PROGRESS
         caller = self._caller(task_id, agent or self.agent, token=token, force=force, claims=starts)
         act = self._act(caller.agent, _cause(patch), force=force)
-        before, task = completion.carry_out(self, task_id, patch, caller, act)
+        before, task = completion.carry_out(self._clearing(clear, extras), task_id, patch, caller, act)
+        return self._changed(before, task, caller)
+
+    def _changed(self, before: Task, task: Task, caller: rules.Caller) -> Task:
+        """What follows an update, with no lock held: the claim is remembered or forgotten, and people are told."""
+        from taskyard.tasklist import completion
+
         if task.lease is not None and caller.lease is not None and task.lease.token == caller.lease.token:
             self._remember(task)
         elif task.lease is None:
-            self._tokens.pop(task_id, None)  # our own write ended the claim: done, given away or given back
+            self._tokens.pop(task.id, None)  # our own write ended the claim: done, given away or given back
         self._tell_owner(task, before.owner, caller.agent)
         if task.is_done and not before.is_done:
             task = completion.aftermath(self, task, caller.agent)
@@ -278,6 +286,6 @@ def _cause(patch: rules.Patch) -> str:
 def _checked_extras(extras: Extras) -> dict[str, object] | None:
     if not extras:
         return None
-    from taskyard.tasklist.extras import check_extras
+    from taskyard.tasklist.extras import check_named
 
-    return check_extras(**extras) or None
+    return check_named(cast("Mapping[str, object]", extras)) or None
