@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from taskyard.errors import NothingToRestore as NothingToRestore
     from taskyard.errors import PathsOverlap as PathsOverlap
     from taskyard.errors import RecipientNotFound as RecipientNotFound
+    from taskyard.errors import StillOpen as StillOpen
     from taskyard.errors import StorageError as StorageError
     from taskyard.errors import TaskNotFound as TaskNotFound
     from taskyard.errors import TaskyardError as TaskyardError
@@ -100,6 +101,7 @@ __all__ = [
     "PathsOverlap",
     "RecipientNotFound",
     "Settings",
+    "StillOpen",
     "StorageError",
     "Task",
     "TaskNotFound",
