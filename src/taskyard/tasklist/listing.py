@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from _thread import allocate_lock, get_ident
+from itertools import islice
 
 from taskyard.disk.follow import follow, signal
 from taskyard.errors import Damaged
-from taskyard.names import is_id
+from taskyard.names import LARGEST_ID, is_id, nearest_ids
 from taskyard.tasklist.consolidated import Consolidated, named_owner
 from taskyard.tasklist.graph import by_id, mirrored
 from taskyard.tasklist.leases import LeaseFiles
@@ -77,6 +78,17 @@ class ListReader:
         if isinstance(item, DamagedFile):
             return Task(task_id, "")
         return item if item is not None else self._older().get(task_id)
+
+    def nearest(self, task_id: str, *, most: int = 3) -> tuple[str, ...]:
+        """The readable tasks whose ids come closest to one that is not there; few files are read for it."""
+        older = self._older()
+        there = filter(is_id, {*older, *map(str, self._folder.ids_on_disk())} - {task_id})
+        readable = (
+            near
+            for near in nearest_ids(task_id, there, most=LARGEST_ID)
+            if isinstance(self.reader.get(near) or older.get(near), Task)
+        )
+        return tuple(islice(readable, most))
 
     def everything(self) -> list[Task]:
         """All readable tasks by id, straight from their files."""

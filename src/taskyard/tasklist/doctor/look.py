@@ -125,7 +125,7 @@ def _rows(folder: ListFolder) -> dict[str, Row]:
     if not os.path.isfile(folder.ledger) or os.path.islink(folder.ledger):
         return {}
     try:
-        ledger = Ledger(folder.ledger)
+        ledger = Ledger(folder.ledger, writable=False)
     except StorageError:
         return {}
     try:
