@@ -222,7 +222,7 @@ class ListFiles:
             raise Damaged(self.folder.task(task_id), found.damage)
         if found is not None and found.task is not None:
             return found.task, found
-        if found is None and (older := self.tasks.look(task_id)) is not None:
+        if found is None and (older := self.tasks.older(task_id)) is not None:
             return older, None
         raise self.missing(task_id)
 

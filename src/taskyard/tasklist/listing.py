@@ -55,18 +55,30 @@ class ListReader:
         Raises:
             Damaged: its file cannot be read.
         """
-        item = self.reader.get(task_id)
-        if isinstance(item, DamagedFile):
-            raise Damaged(self._folder.task(task_id), item.why)
-        if item is None:
-            item = self._older().get(task_id)
+        item = self.reader.get(task_id) or self._older().get(task_id)
         if item is None:
             return None
+        if isinstance(item, DamagedFile):
+            raise self._damaged(item)
         if item.blocks:
             agreed = tuple(other for other in item.blocks if self._agrees(other, task_id))
             item = item if agreed == item.blocks else item._replace(blocks=agreed)
         lease = self.leases.current(item) if item.owner is not None else None
         return item if lease is None else item._replace(lease=lease)
+
+    def older(self, task_id: str) -> Task | None:
+        """A task that has no file of its own, as the older file has it.
+
+        Raises:
+            Damaged: it cannot be read there.
+        """
+        item = self._older().get(task_id)
+        if isinstance(item, DamagedFile):
+            raise self._damaged(item)
+        return item
+
+    def _damaged(self, item: DamagedFile) -> Damaged:
+        return Damaged(f"{self._folder.path}/{item.file}", item.why)
 
     def _agrees(self, blocked: str, blocker: str) -> bool:
         other = self.look(blocked)
@@ -74,10 +86,8 @@ class ListReader:
 
     def look(self, task_id: str) -> Task | None:
         """Another task, for a rule; one that cannot be read counts as open."""
-        item = self.reader.get(task_id)
-        if isinstance(item, DamagedFile):
-            return Task(task_id, "")
-        return item if item is not None else self._older().get(task_id)
+        item = self.reader.get(task_id) or self._older().get(task_id)
+        return Task(task_id, "") if isinstance(item, DamagedFile) else item
 
     def nearest(self, task_id: str, *, most: int = 3) -> tuple[str, ...]:
         """The readable tasks whose ids come closest to one that is not there; few files are read for it."""
@@ -125,8 +135,8 @@ class ListReader:
         found: dict[str, Task | DamagedFile] = {**self._older(), **self._items}
         tasks = mirrored(by_id(item for item in found.values() if isinstance(item, Task)))
         damaged = [item for item in found.values() if isinstance(item, DamagedFile)]
-        if self.consolidated.damage is not None:
-            damaged.append(self.consolidated.damage)
+        if (whole := self.consolidated.damage()) is not None:
+            damaged.append(whole)
         return tasks, damaged
 
     def _refresh(self) -> bool:
@@ -190,19 +200,21 @@ class ListReader:
             return [*changed, *sorted((missing | unfinished).difference(changed), key=int)]
         return changed + [task_id for task_id in gone if rows.get(task_id, Row()).is_present]
 
-    def _older(self) -> Mapping[str, Task]:
-        """Tasks that only the consolidated file has, owners by name."""
-        tasks = self.consolidated.tasks()
-        if tasks:
-            tasks = {task_id: task for task_id, task in tasks.items() if not self._was_removed(task_id)}
-        if not tasks or not any((task.owner or "").startswith("teammate-") for task in tasks.values()):
-            return tasks
-        trackers = by_id(item for item in self.reader.scan().values() if isinstance(item, Task) and item.is_internal)
-        return {task_id: named_owner(task, trackers) for task_id, task in tasks.items()}
+    def _older(self) -> Mapping[str, Task | DamagedFile]:
+        """What only the consolidated file has, readable or not, owners by name."""
+        broken, tasks = self.consolidated.broken(), self.consolidated.tasks()
+        if not tasks and not broken:
+            return broken
+        there = {task_id: task for task_id, task in tasks.items() if not self._was_removed(task_id)}
+        if any((task.owner or "").startswith("teammate-") for task in there.values()):
+            items = self.reader.scan().values()
+            trackers = by_id(item for item in items if isinstance(item, Task) and item.is_internal)
+            there = {task_id: named_owner(task, trackers) for task_id, task in there.items()}
+        return {**broken, **there}
 
     def highest_consolidated(self) -> int:
         """The highest id in the older file, which `create` must not give out again."""
-        return max(map(int, self.consolidated.tasks()), default=0)
+        return self.consolidated.highest()
 
 
 def _with_leases(tasks: list[Task], leases: Mapping[str, Lease]) -> list[Task]:
