@@ -91,7 +91,7 @@ def test_what_cannot_be_read_in_it_is_listed_as_damaged(tmp_path: Path, older: P
 @pytest.mark.req("L-13", "L-03", "L-07")
 def test_an_entry_that_cannot_be_read_keeps_its_id_and_still_blocks(tmp_path: Path, older: Path) -> None:
     rows = [{"id": 2, "status": "done"}, {"id": 9, "title": 7}, {"id": 1, "title": "First", "dependencies": [2]}]
-    older.write_text(json.dumps({"tasks": rows}))
+    older.write_text(json.dumps({"tasks": rows}), encoding="utf-8")
     with open_yard(tmp_path, "ada") as yard:
         listing = yard.tasks.list()
         assert [task.id for task in listing] == ["1"]
@@ -116,7 +116,7 @@ def test_an_entry_that_cannot_be_read_keeps_its_id_and_still_blocks(tmp_path: Pa
 
 @pytest.mark.req("L-13", "L-11", "L-03")
 def test_an_entry_that_says_deleted_is_gone_and_its_id_spent(tmp_path: Path, older: Path) -> None:
-    older.write_text(json.dumps({"tasks": [{"id": 4, "title": "Gone", "status": "deleted"}]}))
+    older.write_text(json.dumps({"tasks": [{"id": 4, "title": "Gone", "status": "deleted"}]}), encoding="utf-8")
     with open_yard(tmp_path, "ada") as yard:
         assert (tuple(yard.tasks.list()), yard.tasks.list().damaged) == ((), ())
         assert yard.tasks.create("new").id == "5"
@@ -126,7 +126,7 @@ def test_an_entry_that_says_deleted_is_gone_and_its_id_spent(tmp_path: Path, old
 def test_the_doctor_names_each_entry_that_cannot_be_read_and_leaves_those_who_wait_for_it(
     tmp_path: Path, older: Path
 ) -> None:
-    older.write_text(json.dumps({"tasks": [{"id": 2}, {"id": 3}]}))
+    older.write_text(json.dumps({"tasks": [{"id": 2}, {"id": 3}]}), encoding="utf-8")
     write_task(tmp_path / "plan", "1", blockedBy=["2"])
     write_task(tmp_path / "plan", "3")
     with doctor(tasks_dir=tmp_path, list="plan") as found:

@@ -36,6 +36,8 @@ def test_near_ids_are_those_of_readable_tasks_and_never_the_one_asked_for(tmp_pa
 @pytest.mark.req("L-08", "L-13")
 def test_tasks_of_the_older_file_are_near_too(tmp_path: Path) -> None:
     write_task(tmp_path / "plan", "1")
-    (tmp_path / "plan" / "tasks.json").write_text(json.dumps({"tasks": [{"id": 5, "title": "Five"}, {"id": 6}]}))
+    (tmp_path / "plan" / "tasks.json").write_text(
+        json.dumps({"tasks": [{"id": 5, "title": "Five"}, {"id": 6}]}), encoding="utf-8"
+    )
 
     assert near(tmp_path, "7") == ("5", "1")

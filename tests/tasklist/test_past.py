@@ -109,7 +109,7 @@ def test_a_log_behind_a_planted_link_is_not_read(disk: Path, part: str) -> None:
 @pytest.mark.req("L-11", "L-13")
 def test_a_task_of_the_older_file_that_was_deleted_stays_so_on_a_read_only_disk(disk: Path) -> None:
     older = {"tasks": [{"id": 7, "title": "Seven"}, {"id": 8, "title": "Eight"}]}
-    (disk / "tasks" / "plan" / "tasks.json").write_text(json.dumps(older))
+    (disk / "tasks" / "plan" / "tasks.json").write_text(json.dumps(older), encoding="utf-8")
     with open_yard(disk / "tasks", "ada") as yard:
         yard.tasks.delete("7")
     make_read_only(disk)

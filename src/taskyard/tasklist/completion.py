@@ -13,6 +13,7 @@ from taskyard.shapes import as_object
 from taskyard.tasklist import rules
 from taskyard.tasklist.model import Act, Decision, Facts, Task, TaskStatus
 from taskyard.tasklist.nudge import verification_nudge
+from taskyard.tasklist.parents import NoParent, parent_in, refuse_bad_parent
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -31,13 +32,19 @@ class _Changed(Exception):
 def carry_out(tasks: TaskList, task_id: str, patch: rules.Patch, caller: rules.Caller, act: Act) -> tuple[Task, Task]:
     """Do the update; the task as it was and as it is now."""
     completing = patch.status is TaskStatus.COMPLETED
+    moves = patch.status is not None
+    parent = parent_in(patch.metadata or {}) or parent_in({"taskyard": patch.extras})
     for _ in range(_TRIES):
         asked = _asked(tasks, task_id, patch, caller) if completing else None
         evidence = _evidence(tasks, asked) if asked is not None else {}
         deciding = _Deciding(patch, caller, asked, evidence)
         try:
-            task = tasks.store.update(task_id, deciding, act, with_blockers=patch.status is not None)
+            # Two who make each other's task the parent of their own must see each other: the list decides.
+            task = tasks.store.update(task_id, deciding, act, with_blockers=moves, whole_list=parent is not None)
         except _Changed:
+            continue
+        except NoParent as missing:
+            tasks.store.get(missing.parent)  # says that there is none, and what is near
             continue
         return deciding.before or task, task
     raise Busy(f"task #{task_id}", "somebody who keeps changing it", 0.0)
@@ -57,6 +64,7 @@ class _Deciding:
             raise _Changed
         self.before = facts.task
         decision = rules.apply(facts, self._patch, self._caller)
+        refuse_bad_parent(facts, decision.task)
         if not self._evidence:
             return decision
         extra = {"taskyard": {**decision.task.extra, "evidence": self._evidence}}

@@ -105,6 +105,13 @@ class FileStore:
 
     def create(self, draft: Draft, act: Act, *, task_id: str | None = None) -> Task:
         """Put a new task on the list."""
+        if "taskyard" in draft.metadata:
+            from taskyard.tasklist.parents import parent_in
+
+            if parent_in(draft.metadata) is not None:
+                from taskyard.tasklist.edges import create_linked
+
+                return self._files.persist(lambda: create_linked(self._files, draft, act, task_id))
         return self._changes.create(draft, act, task_id)
 
     def update(

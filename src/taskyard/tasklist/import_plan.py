@@ -12,7 +12,7 @@ Each task of the list stands for at most one of the import: two that look alike 
 from __future__ import annotations
 
 from taskyard.shapes import as_object
-from taskyard.tasklist.circles import refuse_circles
+from taskyard.tasklist.circles import cut_circles, refuse_circles
 from taskyard.tasklist.extras import external_of
 from taskyard.tasklist.formats.imported import ORIGIN, Imported
 from taskyard.tasklist.model import Draft, Task
@@ -40,10 +40,26 @@ class ImportPlan(NamedTuple):
     skip: tuple[Skipped, ...]
     blocks: Mapping[str, tuple[str, ...]]  #: by key: the keys of those that wait for it
     late_parents: tuple[tuple[str, str], ...]  #: (key, parent's key) where the parent is created after its part
+    cut_parents: Mapping[str, str] = {}  #: by key: the parent's key that was left out, to open a circle of parents
 
     def known_ids(self) -> dict[str, str]:
         """The ids of what is there already, by key: the `ids` to start creating with."""
         return {skipped.key: skipped.task_id for skipped in self.skip}
+
+    def late_parts(self) -> dict[str, list[str]]:
+        """By key: the keys of those created before it whose parent it is."""
+        parts: dict[str, list[str]] = {}
+        for key, parent in self.late_parents:
+            parts.setdefault(parent, []).append(key)
+        return parts
+
+    def notes(self, item: Imported) -> tuple[str, ...]:
+        """What whoever imports `item` should know."""
+        if item.key not in self.cut_parents:
+            return ()
+        return (
+            f"Its parent in the file, {self.cut_parents[item.key]}, was left out: each would be a part of the other.",
+        )
 
     def draft(self, item: Imported, ids: Mapping[str, str]) -> Draft:
         """`item` ready to be created, given the ids its companions have so far.
@@ -73,16 +89,19 @@ class ImportPlan(NamedTuple):
 def plan_import(imported: Sequence[Imported], existing: Iterable[Task], *, list_name: str = "") -> ImportPlan:
     """What importing into the list `list_name` with the tasks `existing` would do.
 
+    Tasks that are parts of each other, as another program may leave them, lose one parent: the list must come in.
+
     Raises:
         Cycle: tasks of the import wait for each other, among themselves or through the list.
     """
     refuse_circles({item.key: item.blocked_by for item in imported})
-    refuse_circles({item.key: (item.parent,) for item in imported if item.parent})
+    cut = cut_circles({item.key: item.parent for item in imported if item.parent is not None})
+    imported = [item._replace(parent=None) if item.key in cut else item for item in imported]
     there = [task for task in existing if not task.is_internal]
     skip = _already_there(imported, there, list_name)
     known = {skipped.key for skipped in skip}
     create = tuple(item for item in imported if item.key not in known)
-    plan = ImportPlan(create, tuple(skip), _waiting(imported), _late_parents(create))
+    plan = ImportPlan(create, tuple(skip), _waiting(imported), _late_parents(create), cut)
     _refuse_circles_through_list(plan, there)
     return plan
 
