@@ -11,10 +11,12 @@ Each task of the list stands for at most one of the import: two that look alike 
 
 from __future__ import annotations
 
+from taskyard.names import storable
 from taskyard.shapes import as_object
 from taskyard.tasklist.circles import cut_circles, refuse_circles
 from taskyard.tasklist.extras import external_of
 from taskyard.tasklist.formats.imported import ORIGIN, Imported
+from taskyard.tasklist.formats.outgoing import plain_subject
 from taskyard.tasklist.model import Draft, Task
 from taskyard.typed import NamedTuple
 
@@ -124,7 +126,7 @@ def _already_there(imported: Sequence[Imported], there: Sequence[Task], list_nam
 
     external = _index(there, _external_identity)
     origin = _index(there, _origin_identity)
-    text = _index(there, lambda task: (task.subject, task.description or task.subject))
+    text = _index(there, _text_identity)
     match("external", lambda item: external.get(_external_identity(_as_task(item)), ()))
     match("origin", lambda item: _same_origin(item, origin.get((item.source, item.key), ())))
     match("origin", lambda item: _come_home(item, by_id.get(item.key), list_name))
@@ -143,6 +145,12 @@ def _index(tasks: Iterable[Task], key: Callable[[Task], _Identity | None]) -> di
 def _external_identity(task: Task) -> _Identity | None:
     external = external_of(task)
     return (external.system, external.id) if external else None
+
+
+def _text_identity(task: Task) -> _Identity:
+    """The task's texts as an export shows them: what another program wrote into them may not be importable."""
+    subject = plain_subject(task.subject)
+    return subject, storable(task.description) or subject
 
 
 def _origin_identity(task: Task) -> _Identity | None:
@@ -176,9 +184,8 @@ def _come_home(item: Imported, task: Task | None, list_name: str) -> Iterable[Ta
 
 
 def _alike(item: Imported, task: Task) -> bool:
-    return item.draft.subject == task.subject or bool(
-        item.draft.description and item.draft.description == task.description
-    )
+    subject, description = _text_identity(task)
+    return item.draft.subject == subject or bool(item.draft.description and item.draft.description == description)
 
 
 def _lookalikes(item: Imported, by_text: Mapping[_Identity | None, Sequence[Task]]) -> Iterable[Task]:
