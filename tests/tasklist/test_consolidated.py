@@ -102,9 +102,9 @@ def test_an_entry_that_cannot_be_read_keeps_its_id_and_still_blocks(tmp_path: Pa
         for verb in (yard.tasks.claim, yard.tasks.start, yard.tasks.complete):
             with pytest.raises(Blocked, match="#2"):
                 verb("1")
-        for verb in (yard.tasks.get, yard.tasks.claim, yard.tasks.delete):
+        for about in (yard.tasks.get, yard.tasks.claim, yard.tasks.delete):
             with pytest.raises(Damaged, match=r"tasks\.json cannot be read: its task #2"):
-                verb("2")
+                about("2")
         assert yard.tasks.claim_next() is None
         assert not yard.tasks.store.is_finished()
         assert yard.tasks.create("new").id == "10"

@@ -97,7 +97,7 @@ class BadTransition(Conflict):
 
 
 class Cycle(Conflict):
-    """The dependency would make tasks wait for each other for ever."""
+    """Tasks would wait for each other for ever, or each be a part of the other."""
 
     code = "cycle"
 
