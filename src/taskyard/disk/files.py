@@ -129,20 +129,33 @@ def write_all(fd: int, data: bytes) -> None:
 
 
 def make_folder(path: str, *, mode: int = 0o700) -> None:
-    """Make `path` and its parents if they are missing; it must be a real folder, not a link.
+    """Make `path` and its parents if they are missing, each with `mode`; it must be a real folder, not a link.
 
     Raises:
         StorageError: it is a file or a link, or the disk refused.
     """
     try:
         if not os.path.isdir(path):
-            os.makedirs(path, mode=mode, exist_ok=True)
+            _make_missing(path, mode)
         found = os.lstat(path)
     except FileExistsError as error:
         raise StorageError(path, "it is a file, not a folder") from error
     except OSError as error:
         raise storage_error(path, error) from error
     check_folder(path, found)
+
+
+def _make_missing(path: str, mode: int) -> None:
+    """Make a folder and those above it that are missing; `os.makedirs` leaves those above open to others."""
+    missing = [path]
+    while (above := os.path.dirname(missing[-1])) not in ("", missing[-1]) and not os.path.lexists(above):
+        missing.append(above)
+    for folder in reversed(missing):
+        try:
+            os.mkdir(folder, mode)
+        except FileExistsError:
+            if not os.path.isdir(folder):  # else another process was quicker
+                raise
 
 
 def check_folder(path: str, found: os.stat_result) -> None:

@@ -6,7 +6,11 @@ from taskyard.errors.general import TaskyardError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
+
+
+#: More tasks than this are counted in a message, not named.
+_MOST_NAMED = 20
 
 
 #: So many ids are named in a sentence; `tasks` of the error has them all.
@@ -139,7 +143,7 @@ class BadTransition(Conflict):
 
 
 class Cycle(Conflict):
-    """The dependency would make tasks wait for each other for ever."""
+    """Tasks would wait for each other for ever, or each be a part of the other."""
 
     code = "cycle"
 
@@ -163,17 +167,27 @@ class LeaseLost(Conflict):
 
 
 class HookRefused(Conflict):
-    """A hook said no; nothing was saved."""
+    """A hook said no; nothing was saved but what an import had `added` before."""
 
     code = "hook_refused"
 
-    def __init__(self, event: str, hook: str, exit_code: int | None, stderr: str) -> None:
+    def __init__(self, event: str, hook: str, exit_code: int | None, stderr: str, *, added: Sequence[str] = ()) -> None:
         said = stderr.strip() or "(the hook said nothing on stderr)"
-        super().__init__(f"{event} hook feedback:\n[{hook}]: {said}")
+        text = f"{event} hook feedback:\n[{hook}]: {said}"
+        if added:
+            more = f" and {len(added) - _MOST_NAMED} more" if len(added) > _MOST_NAMED else ""
+            names = ", ".join("#" + task_id for task_id in added[:_MOST_NAMED])
+            text += f"\nAdded before it, and still there: {names}{more}."
+        super().__init__(text)
         self.event = event
         self.hook = hook
         self.hook_exit_code = exit_code
         self.stderr = stderr
+        self.added = tuple(added)
+
+    def after(self, added: Iterable[str]) -> HookRefused:
+        """The same refusal, in the middle of an import that had added these tasks."""
+        return HookRefused(self.event, self.hook, self.hook_exit_code, self.stderr, added=tuple(added))
 
 
 class AcceptanceFailed(Conflict):

@@ -16,7 +16,7 @@ from taskyard.disk import files
 from taskyard.disk.folder_lock import FolderLock
 from taskyard.disk.kernel_lock import RangeLock
 from taskyard.disk.mounts import is_network
-from taskyard.errors import AlreadyExists, Busy, Damaged, TeamNotFound
+from taskyard.errors import AlreadyExists, BadName, Busy, Damaged, StorageError, TeamNotFound
 from taskyard.names import check_name, folder_name
 from taskyard.shapes import as_list, as_name, as_number, as_object, as_text
 from taskyard.typed import NamedTuple
@@ -131,17 +131,29 @@ def listing(claude: str) -> tuple[list[ClaudeTeam], list[Damaged]]:
     """Every team of Claude Code's, and what could not be read."""
     teams: list[ClaudeTeam] = []
     damaged: list[Damaged] = []
-    try:
-        names = sorted(os.listdir(f"{claude}/teams"))
-    except OSError:
-        return teams, damaged
-    for name in names:
+    for name in names(claude):
         try:
-            if name == folder_name("a team", name) and (team := read(claude, name)):
+            if team := read(claude, name):
                 teams.append(team)
         except Damaged as error:
             damaged.append(error)
     return teams, damaged
+
+
+def names(claude: str) -> list[str]:
+    """The folder names of all teams of Claude Code's."""
+    try:
+        found = sorted(os.listdir(f"{claude}/teams"))
+    except OSError:
+        return []
+    return [name for name in found if _is_team(name)]
+
+
+def _is_team(name: str) -> bool:
+    try:
+        return folder_name("a team", name) == name
+    except BadName:
+        return False  # a file of somebody else's, with a name that no team can have
 
 
 def join_claude_team(
@@ -203,7 +215,10 @@ def _config(path: str) -> dict[str, Any] | None:
     Raises:
         Damaged: it is anything else.
     """
-    data = files.read(path)
+    try:
+        data = files.read(path)
+    except StorageError as error:
+        raise Damaged(path, error.why) from error
     if data is None:
         return None
     try:

@@ -14,6 +14,7 @@ from taskyard.tasklist import rules
 from taskyard.tasklist.graph import with_blocks
 from taskyard.tasklist.model import Act, Decision, Facts, Task, TaskStatus
 from taskyard.tasklist.nudge import verification_nudge
+from taskyard.tasklist.parents import NoParent, parent_in, refuse_bad_parent
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -32,25 +33,30 @@ class _Changed(Exception):
 def carry_out(tasks: TaskList, task_id: str, patch: rules.Patch, caller: rules.Caller, act: Act) -> tuple[Task, Task]:
     """Do the update; the task as it was and as it is now."""
     completing = patch.status is TaskStatus.COMPLETED
+    parent = parent_in(patch.metadata or {}) or parent_in({"taskyard": patch.extras})
     for _ in range(_TRIES):
         asked = _asked(tasks, task_id, patch, caller) if completing else None
         evidence = _evidence(tasks, asked) if asked is not None else {}
         deciding = _Deciding(patch, caller, asked, evidence)
         try:
-            task = _decided(tasks, task_id, deciding, act)
+            task = _decided(tasks, task_id, deciding, act, whole=parent is not None)
         except _Changed:
+            continue
+        except NoParent as missing:
+            tasks.store.get(missing.parent)  # says that there is none, and what is near
             continue
         return deciding.before or task, task
     raise Busy(f"task #{task_id}", "somebody who keeps changing it", 0.0)
 
 
-def _decided(tasks: TaskList, task_id: str, deciding: _Deciding, act: Act) -> Task:
+def _decided(tasks: TaskList, task_id: str, deciding: _Deciding, act: Act, *, whole: bool) -> Task:
+    """`whole`: two who make each other's task the parent of their own must see each other: the list decides."""
     status = deciding.patch.status
     if status is TaskStatus.IN_PROGRESS and tasks.settings.paths_policy == "refuse":
         from taskyard.tasklist.overlap import update_refusing
 
-        return update_refusing(tasks.store, task_id, deciding, act)
-    return tasks.store.update(task_id, deciding, act, with_blockers=status is not None)
+        return update_refusing(tasks.store, task_id, deciding, act, whole_list=whole)
+    return tasks.store.update(task_id, deciding, act, with_blockers=status is not None, whole_list=whole)
 
 
 class _Deciding:
@@ -67,6 +73,7 @@ class _Deciding:
             raise _Changed
         self.before = facts.task
         decision = rules.apply(facts, self.patch, self._caller)
+        refuse_bad_parent(facts, decision.task)
         if not self._evidence:
             return decision
         extra = {"taskyard": {**decision.task.extra, "evidence": self._evidence}}

@@ -13,6 +13,7 @@ from taskyard.clock import now_ms
 from taskyard.errors import Cycle, Damaged, NothingToRestore, TaskNotFound
 from taskyard.tasklist import graph, history
 from taskyard.tasklist.model import Act, Draft, Task, TaskStatus
+from taskyard.tasklist.parents import NoParent, check_parent, parent_in, untangled
 from taskyard.tasklist.rules import refuse_open
 from taskyard.tasklist.starting_over import Interfered
 from taskyard.tasklist.writer import Write
@@ -63,6 +64,7 @@ def create_linked(files: ListFiles, draft: Draft, act: Act, task_id: str | None)
         seen = {other: files.seen(other) for other in others}
         _refuse_cycle_through(files, draft)
         new_id = task_id or files.next_id()
+        _check_parent(files, new_id, draft)
         task = new_task(new_id, draft)
         after = {other: found for other, (found, _) in seen.items()}
         for other in draft.blocks:
@@ -80,6 +82,14 @@ def _refuse_cycle_through(files: ListFiles, draft: Draft) -> None:
         for blocker in draft.blocked_by:
             if trail := graph.path(tasks, blocker, blocked):
                 raise Cycle(trail)
+
+
+def _check_parent(files: ListFiles, task_id: str, draft: Draft) -> None:
+    if (parent := parent_in(draft.metadata)) is not None:
+        try:
+            check_parent(task_id, parent, files.tasks.look)
+        except NoParent:
+            raise files.missing(parent) from None
 
 
 def link(files: ListFiles, edges: Sequence[Edge], act: Act) -> None:
@@ -174,7 +184,7 @@ def restore(files: ListFiles, task_id: str, act: Act) -> Task:
         before = _place_for(files, task_id)
         seen, damaged = _still_there(files, others)
         after = {other: found for other, (found, _) in seen.items()}
-        after[task_id] = _revived(past[0], keep=damaged)
+        after[task_id] = untangled(_revived(past[0], keep=damaged), files.tasks.look)
         edges = [(other, task_id) for other in past[0].blocked_by] + [(task_id, other) for other in past[0].blocks]
         for edge in edges:
             if all(end in after for end in edge) and graph.closing_path(_Graph(files, after), edge) is None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from taskyard.clock import elapsed
-from taskyard.errors import BadValue, StillOpen
+from taskyard.errors import BadValue, HookRefused, StillOpen
 from taskyard.names import check_id
 from taskyard.tasklist.list_core import ListCore, checked_ids
 from taskyard.tasklist.model import Change, Decision, Facts, Listing, Task
@@ -74,32 +74,40 @@ class Keeping(ListCore):
     def import_(self, text: str, format: str = "json", *, agent: str | None = None) -> tuple[Task, ...]:
         """Add the tasks of an export (json, markdown, csv) that are not on the list yet; those added.
 
+        Each goes the way of `create`: hooks are asked, its owner is told. `notes` say what had to be left out.
+
         Raises:
             UsageError: the text cannot be read; says where.
             Cycle: its tasks wait for each other. Nothing was added.
+            HookRefused: a hook said no to one; `added` names those before it, which stay.
         """
         from taskyard.tasklist.import_plan import plan_import
         from taskyard.tasklist.portable import parse
 
         plan = plan_import(parse(text, format, source=""), self.list(), list_name=self.name)
-        ids = {skipped.key: skipped.task_id for skipped in plan.skip}
-        added: list[Task] = []
-        for item in plan.create:
-            task = self.store.create(plan.draft(item, ids), self._act(agent, "import"))
-            ids[item.key] = task.id
-            added.append(task)
-        for key, parent in plan.late_parents:
-            self._set_parent(ids[key], ids[parent], agent)
-        if added:
-            self.outside.changed()
-        return tuple(added)
+        ids, parts = plan.known_ids(), plan.late_parts()
+        added: dict[str, Task] = {}
+        try:
+            for item in plan.create:
+                task = self._add(plan.draft(item, ids), self._act(agent, "import"))
+                ids[item.key] = task.id
+                added[task.id] = task._replace(notes=plan.notes(item))
+                for part in parts.get(item.key, ()):
+                    notes = added[ids[part]].notes
+                    added[ids[part]] = self._set_parent(ids[part], task.id, agent)._replace(notes=notes)
+        except HookRefused as refusal:
+            raise refusal.after(added) from None
+        finally:
+            if added:
+                self.outside.changed()
+        return tuple(added.values())
 
-    def _set_parent(self, task_id: str, parent: str, agent: str | None) -> None:
+    def _set_parent(self, task_id: str, parent: str, agent: str | None) -> Task:
         def rule(facts: Facts) -> Decision:
             extra = {"taskyard": {**facts.task.extra, "parent": parent}}
             return Decision(facts.task._replace(metadata=merged(facts.task.metadata, extra)), facts.lease)
 
-        self.store.update(task_id, rule, self._act(agent, "import"))
+        return self.store.update(task_id, rule, self._act(agent, "import"))
 
     def block(self, task_id: str, *, by: str | Iterable[str], agent: str | None = None) -> Task:
         """Let a task wait for others: all of them, or nothing changes.

@@ -10,7 +10,7 @@ from taskyard.errors import BadValue, UsageError
 from taskyard.names import check_id, check_name
 from taskyard.shapes import as_object
 from taskyard.tasklist import rules
-from taskyard.tasklist.model import Act, Task
+from taskyard.tasklist.model import Act, Draft, Task, TaskStatus
 from taskyard.typed import cast
 
 TYPE_CHECKING = False
@@ -126,6 +126,22 @@ class ListCore:
         gone = [name for name in check_clear(fields) if name not in given]
         seen.store = cast("TaskStore", Clearing(self.store, gone))  # the rest of a store by __getattr__
         return seen
+
+    def _add(self, draft: Draft, act: Act) -> Task:
+        """Put a draft on the list if the hooks agree, and tell its owner; one that is done already tells nobody.
+
+        Raises:
+            HookRefused: one of them said no; the id is spent.
+        """
+        task_id = None
+        for event in ("TaskCreated", "TaskCompleted") if draft.status is TaskStatus.COMPLETED else ("TaskCreated",):
+            if self.outside.is_guarded(event):
+                task_id = task_id or self.store.reserve()
+                self.outside.ask_hooks(event, Task(task_id, *draft), act.by)
+        task = self.store.create(draft, act, task_id=task_id)
+        if not task.is_done:
+            self._tell_owner(task, None, act.by)
+        return task
 
     def _tell_owner(self, task: Task, before: str | None, by: str | None) -> None:
         if task.owner is None or task.owner in (before, by):

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from _thread import allocate_lock, get_ident
+from itertools import islice
 
 from taskyard.disk.follow import follow, signal
 from taskyard.errors import Damaged
-from taskyard.names import is_id
+from taskyard.names import LARGEST_ID, is_id, nearest_ids
 from taskyard.tasklist.consolidated import Consolidated, named_owner
 from taskyard.tasklist.dependents import Dependents
 from taskyard.tasklist.graph import by_id, mirrored, with_blocks
@@ -59,13 +60,11 @@ class ListReader:
         Raises:
             Damaged: its file cannot be read.
         """
-        item = self.reader.get(task_id)
-        if isinstance(item, DamagedFile):
-            raise Damaged(self._folder.task(task_id), item.why)
-        if item is None:
-            item = self._older().get(task_id)
+        item = self.reader.get(task_id) or self._older().get(task_id)
         if item is None:
             return None
+        if isinstance(item, DamagedFile):
+            raise self._damaged(item)
         if item.blocks or self._looks:
             candidates = {*item.blocks, *self._seen_waiting(task_id)}
             item = with_blocks(item, sorted((o for o in candidates if self._agrees(o, task_id)), key=int))
@@ -88,8 +87,23 @@ class ListReader:
     def _waiting(self, task_id: str) -> set[str]:
         if self._dependents is None:
             self._dependents = Dependents(self._items.values())
-        older = {other.id for other in self._older().values() if task_id in other.blocked_by}
+        known = (item for item in self._older().values() if isinstance(item, Task))
+        older = {other.id for other in known if task_id in other.blocked_by}
         return {*self._dependents.of(task_id), *older.difference(self._items)}
+
+    def older(self, task_id: str) -> Task | None:
+        """A task that has no file of its own, as the older file has it.
+
+        Raises:
+            Damaged: it cannot be read there.
+        """
+        item = self._older().get(task_id)
+        if isinstance(item, DamagedFile):
+            raise self._damaged(item)
+        return item
+
+    def _damaged(self, item: DamagedFile) -> Damaged:
+        return Damaged(f"{self._folder.path}/{item.file}", item.why)
 
     def _agrees(self, blocked: str, blocker: str) -> bool:
         other = self.look(blocked)
@@ -97,10 +111,19 @@ class ListReader:
 
     def look(self, task_id: str) -> Task | None:
         """Another task, for a rule; one that cannot be read counts as open."""
-        item = self.reader.get(task_id)
-        if isinstance(item, DamagedFile):
-            return Task(task_id, "")
-        return item if item is not None else self._older().get(task_id)
+        item = self.reader.get(task_id) or self._older().get(task_id)
+        return Task(task_id, "") if isinstance(item, DamagedFile) else item
+
+    def nearest(self, task_id: str, *, most: int = 3) -> tuple[str, ...]:
+        """The readable tasks whose ids come closest to one that is not there; few files are read for it."""
+        older = self._older()
+        there = filter(is_id, {*older, *map(str, self._folder.ids_on_disk())} - {task_id})
+        readable = (
+            near
+            for near in nearest_ids(task_id, there, most=LARGEST_ID)
+            if isinstance(self.reader.get(near) or older.get(near), Task)
+        )
+        return tuple(islice(readable, most))
 
     def everything(self) -> list[Task]:
         """All readable tasks by id, straight from their files."""
@@ -136,8 +159,8 @@ class ListReader:
         found: dict[str, Task | DamagedFile] = {**self._older(), **self._items}
         tasks = mirrored(by_id(item for item in found.values() if isinstance(item, Task)))
         damaged = [item for item in found.values() if isinstance(item, DamagedFile)]
-        if self.consolidated.damage is not None:
-            damaged.append(self.consolidated.damage)
+        if (whole := self.consolidated.damage()) is not None:
+            damaged.append(whole)
         return tasks, damaged
 
     def _look_again(self) -> None:
@@ -208,19 +231,21 @@ class ListReader:
             return [*changed, *sorted((missing | unfinished).difference(changed), key=int)]
         return changed + [task_id for task_id in gone if rows.get(task_id, Row()).is_present]
 
-    def _older(self) -> Mapping[str, Task]:
-        """Tasks that only the consolidated file has, owners by name."""
-        tasks = self.consolidated.tasks()
-        if tasks:
-            tasks = {task_id: task for task_id, task in tasks.items() if not self._was_removed(task_id)}
-        if not tasks or not any((task.owner or "").startswith("teammate-") for task in tasks.values()):
-            return tasks
-        trackers = by_id(item for item in self.reader.scan().values() if isinstance(item, Task) and item.is_internal)
-        return {task_id: named_owner(task, trackers) for task_id, task in tasks.items()}
+    def _older(self) -> Mapping[str, Task | DamagedFile]:
+        """What only the consolidated file has, readable or not, owners by name."""
+        broken, tasks = self.consolidated.broken(), self.consolidated.tasks()
+        if not tasks and not broken:
+            return broken
+        there = {task_id: task for task_id, task in tasks.items() if not self._was_removed(task_id)}
+        if any((task.owner or "").startswith("teammate-") for task in there.values()):
+            items = self.reader.scan().values()
+            trackers = by_id(item for item in items if isinstance(item, Task) and item.is_internal)
+            there = {task_id: named_owner(task, trackers) for task_id, task in there.items()}
+        return {**broken, **there}
 
     def highest_consolidated(self) -> int:
         """The highest id in the older file, which `create` must not give out again."""
-        return max(map(int, self.consolidated.tasks()), default=0)
+        return self.consolidated.highest()
 
 
 def _with_leases(tasks: list[Task], leases: Mapping[str, Lease]) -> list[Task]:

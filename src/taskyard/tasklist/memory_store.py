@@ -9,6 +9,7 @@ from taskyard.errors import Conflict, Cycle, NothingToRestore, TaskNotFound
 from taskyard.names import nearest_ids
 from taskyard.tasklist import graph, rules
 from taskyard.tasklist.model import Act, Change, Decision, Draft, Facts, Lease, Listing, Task, TaskStatus
+from taskyard.tasklist.parents import NoParent, check_parent, parent_in, untangled
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -53,6 +54,11 @@ class MemoryStore:
                         raise Cycle(trail)
             now = now_ms()
             task = Task(task_id or self.reserve(), *draft, created_at=now, updated_at=now)
+            if (parent := parent_in(task.metadata)) is not None:
+                try:
+                    check_parent(task.id, parent, self._tasks.get)
+                except NoParent:
+                    raise self._missing(parent) from None
             self._save(act, {task.id: task, **self._mirrors(task)})
             return task
 
@@ -175,7 +181,7 @@ class MemoryStore:
             if not past or past[-1] is None:
                 raise self._missing(task_id)
             was = past[-1]
-            task = was._replace(blocks=(), blocked_by=(), updated_at=now_ms())
+            task = untangled(was._replace(blocks=(), blocked_by=(), updated_at=now_ms()), self._tasks.get)
             if not task.is_done:
                 task = task._replace(status=TaskStatus.PENDING, owner=None)
             self._save(act, {task_id: task})

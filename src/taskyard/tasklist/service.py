@@ -47,7 +47,7 @@ class TaskList(Keeping):
 
         Raises:
             UsageError: something cannot be stored.
-            TaskNotFound: a dependency names no task.
+            TaskNotFound: a dependency or the parent names no task.
             Cycle: the dependencies would wait for each other.
             HookRefused: a TaskCreated hook said no; the id is spent.
         """
@@ -62,13 +62,7 @@ class TaskList(Keeping):
             checked_ids(blocked_by),
             self._metadata(metadata, extras),
         )
-        act = self._act(agent, "create")
-        task_id = None
-        if self.outside.is_guarded("TaskCreated"):
-            task_id = self.store.reserve()
-            self.outside.ask_hooks("TaskCreated", Task(task_id, *draft), act.by)
-        task = self.store.create(draft, act, task_id=task_id)
-        self._tell_owner(task, None, act.by)
+        task = self._add(draft, self._act(agent, "create"))
         self.outside.changed()
         return task
 
@@ -231,6 +225,11 @@ class TaskList(Keeping):
         None leaves a field as it is; "" takes owner or active form away; a None inside `metadata`
         deletes that key. Extras are laid over those the task has; `clear` names those to take away,
         also "held", which offers a task again that was set aside.
+
+        Raises:
+            TaskNotFound: there is no such task, or no such parent.
+            Cycle: the parent is a part of the task.
+            Conflict: its state forbids it; see `claim` and `complete`.
         """
         from taskyard.tasklist import completion
 

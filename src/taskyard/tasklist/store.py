@@ -35,8 +35,8 @@ class TaskStore(Protocol):
         """Put a new task on the list, under a fresh id or a reserved one.
 
         Raises:
-            TaskNotFound: a dependency names no task.
-            Cycle: its dependencies would wait for each other.
+            TaskNotFound: a dependency or the parent names no task.
+            Cycle: its dependencies would wait for each other, or it would be a part of itself.
         """
         ...
 

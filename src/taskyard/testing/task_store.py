@@ -63,6 +63,12 @@ def _what_is_created_is_read(store: TaskStore) -> None:
     assert not store.is_finished()
 
 
+def _a_parent_is_there(store: TaskStore) -> None:
+    drafts = [Draft("part", "part", metadata={"taskyard": {"parent": parent}}) for parent in ("77", add(store))]
+    refused(store, TaskNotFound, lambda: store.create(drafts[0], act("create")))
+    assert store.create(drafts[1], act("create")).extra == {"parent": "1"}
+
+
 def _lists_are_in_the_order_of_ids_as_numbers(store: TaskStore) -> None:
     ids = [add(store) for _ in range(11)]
     assert [task.id for task in store.list()] == ids == [str(number) for number in range(1, 12)]
@@ -277,6 +283,7 @@ _CHECKS: tuple[Callable[[TaskStore], None], ...] = (
     _ids_count_up_and_never_return,
     _a_reserved_id_can_be_used,
     _what_is_created_is_read,
+    _a_parent_is_there,
     _lists_are_in_the_order_of_ids_as_numbers,
     _an_update_saves_what_its_rule_says,
     _no_difference_is_no_change,

@@ -71,12 +71,13 @@ def _export(args: Args) -> int:
 IMPORT = Command(
     _import,
     _import_arguments,
-    "Add the tasks of a file that are not on the list yet, dependencies included. Importing twice adds\nnothing.",
+    "Add the tasks of a file that are not on the list yet, dependencies included. Importing twice adds\n"
+    "nothing. Hooks are asked about each, as when it is made by hand.",
     examples=("taskyard task import plan.md", "taskyard task export --list old | taskyard task import - --list new"),
     exits=(
         "2  the file cannot be read as that; says where",
         "4  there is no such file",
-        "5  its tasks wait for each other",
+        "5  its tasks wait for each other, or a hook refused one",
     ),
 )
 EXPORT = Command(
