@@ -15,7 +15,7 @@ FIELDS: dict[str, object] = {
     "priority": 2,
     "labels": ["db"],
     "due": "2026-05-01",
-    "parent": "7",
+    "parent": "1",
     "external": {"system": "jira", "id": "A-7"},
     "requires": ["gpu"],
     "paths": ["src"],
@@ -26,6 +26,7 @@ FIELDS: dict[str, object] = {
 def test_every_optional_field_can_be_cleared(tmp_path: Path) -> None:
     assert set(FIELDS) == set(EXTRAS)
     with open_yard(tmp_path, "ada") as yard:
+        yard.tasks.create("The whole")
         for name in FIELDS:
             task = yard.tasks.create("Port it", metadata={"taskyard": FIELDS})
             left = yard.tasks.update(task.id, clear=name)
