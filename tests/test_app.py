@@ -110,9 +110,9 @@ def test_of_two_who_complete_the_last_blockers_together_one_tells(
     mail_of(yard, "ada")
     both_done, look_around = threading.Barrier(2), completion.aftermath
 
-    def aftermath(tasks: TaskList, done: Task, by: str | None, *, is_main: bool) -> Task:
+    def aftermath(tasks: TaskList, done: Task, by: str | None) -> Task:
         both_done.wait(timeout=10)  # each finds the other's blocker done as well
-        return look_around(tasks, done, by, is_main=is_main)
+        return look_around(tasks, done, by)
 
     def complete(task_id: str) -> None:
         with taskyard.open(tasks_dir=tmp_path / "tasks", list="crew", agent="bob", is_person=True) as mine:

@@ -107,6 +107,7 @@ EXTRAS: list[dict[str, Any]] = [
     {"acceptance": {"command": "x", "timeout": -1}},
     {"acceptance": {"command": "x", "shell": "y"}},
 ]
+OURS: list[Any] = [5, [], "x", {"held": "yes"}]
 
 
 def _rows_about_ids() -> Iterator[Row]:
@@ -188,6 +189,22 @@ def _rows_about_values() -> Iterator[Row]:
     for extra in EXTRAS:
         yield row(f"extra {extra!s:.40}", taskyard.UsageError, "create", "a", **extra)
         yield row(f"new extra {extra!s:.40}", taskyard.UsageError, "update", "1", **extra)
+        whole = {"taskyard": extra}
+        yield row(f"metadata with {extra!s:.40}", taskyard.UsageError, "create", "a", metadata=whole)
+        yield row(f"new metadata with {extra!s:.40}", taskyard.UsageError, "update", "1", metadata=whole)
+    for verb, first in {"create": "a", "update": "1"}.items():
+        yield row(f"{verb} with a field there is not", BadValue, verb, first, nope=1)
+        for ours in OURS:
+            yield row(f"{verb} with {ours!r} as ours", BadValue, verb, first, metadata={"taskyard": ours})
+    yield row("a new task that is set aside", BadValue, "create", "a", metadata={"taskyard": {"held": True}})
+    yield row("an import that is no text", BadText, "import_", 5)
+    for since in ("x", -1, 1.5, True):
+        yield row(f"the log since {since!r}", BadValue, "log", since=since)
+        yield row(f"a watch since {since!r}", BadValue, "watch", since=since)
+    for timeout in ("x", -1, math.nan, True):
+        yield row(f"a watch for {timeout!r} s", BadValue, "watch", timeout=timeout)
+    yield row("blockers that are no ids", BadValue, "block", "1", by=1.5)
+    yield row("capabilities that are no words", BadValue, "claim_next", capabilities=5)
     yield row("a parent that is no id", BadId, "create", "a", parent="x")
     yield row("priority 0", BadValue, "create", "a", priority=0, cli=("add", "a", "--priority", "0"))
     yield row("a lease of 0 s", BadValue, "claim", "1", lease=0, cli=("claim", "1", "--lease", "0s"))

@@ -13,11 +13,13 @@ from support.repo import ROOT, shown
 
 #: Pages that a newcomer types along with.
 STARTING = [ROOT / "README.md", *sorted((ROOT / "docs" / "start").glob("*.md"))]
+#: Guides whose every command and program is whole, and so can be run as well.
+GUIDES = [ROOT / "docs" / "guides" / name for name in ("import-export.md", "teams-and-mail.md")]
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 
 
-@pytest.mark.parametrize("page", STARTING, ids=shown)
-def test_every_example_of_a_starting_page_does_what_it_says(page: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("page", [*STARTING, *GUIDES], ids=shown)
+def test_every_example_of_such_a_page_does_what_it_says(page: Path, tmp_path: Path) -> None:
     reader = Reader(tmp_path)
     for block in blocks(page.read_text(encoding="utf-8")):
         if block.language == "python":

@@ -22,6 +22,9 @@ MADE: list[tuple[errors.TaskyardError, str, int]] = [
     (errors.NothingFree("ada", list_name="plan", open=2, taken=1), "nothing_free", 4),
     (errors.Conflict("x"), "conflict", 5),
     (errors.AlreadyClaimed("7", "bob"), "already_claimed", 5),
+    (errors.AlreadyClaimed("7", "bob", forcible=True), "already_claimed", 5),
+    (errors.StillOpen([str(number) for number in range(1, 13)]), "still_open", 5),
+    (errors.AlreadyClaimed("7", "bob", instance="x"), "already_claimed", 5),
     (errors.AlreadyResolved("7"), "already_resolved", 5),
     (errors.Blocked("7", ["1", "2"]), "blocked", 5),
     (errors.AgentBusy("bob", ["1"]), "agent_busy", 5),
@@ -35,10 +38,12 @@ MADE: list[tuple[errors.TaskyardError, str, int]] = [
     (errors.Untrusted("A hook", "./h", "taskyard trust"), "untrusted", 5),
     (errors.PathsOverlap("7", "8", "bob", ["src"]), "paths_overlap", 5),
     (errors.AlreadyExists("a task", "#7"), "already_exists", 5),
+    (errors.NothingToRestore("7", list_name="plan"), "already_exists", 5),
     (errors.TeamHasLivingMembers("t", ["bob"]), "team_has_living_members", 5),
     (errors.Busy("list 'plan'", "process 5", 1.5), "busy", 75),
     (errors.Damaged("7.json", "it is empty"), "damaged", 1),
     (errors.StorageError("7.json", "the disk is full"), "storage", 1),
+    (errors.StorageError("7.json", "the disk is full").writing(list("12345"), "Nothing was changed."), "storage", 1),
     (errors.Cancelled("The hook"), "cancelled", 130),
 ]
 

@@ -29,9 +29,10 @@ def test_each_kind_of_caller_holds_its_claims_by_its_own_means(outside: Path) ->
 
     assert (program.lease("ada").kind, program.lease("ada", seconds=5).kind) == ("process", "time")
     assert (person.lease("bob").kind, person.lease("bob", seconds=5).kind) == ("manual", "time")
-    assert program.lease("ada").instance == program.instance
+    assert program.lease("ada").instance == program.instance("ada")
     assert person.lease("bob").instance == "by:bob"
-    assert person.instance is None
+    assert person.instance("bob") == "by:bob"
+    assert Identity(home, None).instance("eve") == "", "it has claimed nothing, so there is no instance yet"
     assert program.lease("ada").token != program.lease("ada").token
     held = program.lease("ada")
     assert instances.alive(held.lock, held.host, held.place) is True

@@ -12,25 +12,45 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from taskyard import checkup as checkup
+    from taskyard import config as config
+    from taskyard import context as context
+    from taskyard import errors as errors
+    from taskyard import paths as paths
+    from taskyard import testing as testing
     from taskyard.app import Yard as Yard
     from taskyard.app import open as open
     from taskyard.config import Settings as Settings
     from taskyard.errors import AcceptanceFailed as AcceptanceFailed
     from taskyard.errors import AgentBusy as AgentBusy
     from taskyard.errors import AlreadyClaimed as AlreadyClaimed
+    from taskyard.errors import AlreadyExists as AlreadyExists
     from taskyard.errors import AlreadyResolved as AlreadyResolved
+    from taskyard.errors import BadId as BadId
+    from taskyard.errors import BadName as BadName
+    from taskyard.errors import BadText as BadText
     from taskyard.errors import BadTransition as BadTransition
+    from taskyard.errors import BadValue as BadValue
     from taskyard.errors import Blocked as Blocked
     from taskyard.errors import Busy as Busy
+    from taskyard.errors import Cancelled as Cancelled
     from taskyard.errors import Conflict as Conflict
     from taskyard.errors import Cycle as Cycle
     from taskyard.errors import Damaged as Damaged
     from taskyard.errors import HookRefused as HookRefused
     from taskyard.errors import LeaseLost as LeaseLost
+    from taskyard.errors import ListNotFound as ListNotFound
     from taskyard.errors import NotFound as NotFound
+    from taskyard.errors import NothingFree as NothingFree
+    from taskyard.errors import NothingToRestore as NothingToRestore
+    from taskyard.errors import PathsOverlap as PathsOverlap
+    from taskyard.errors import RecipientNotFound as RecipientNotFound
+    from taskyard.errors import StillOpen as StillOpen
     from taskyard.errors import StorageError as StorageError
     from taskyard.errors import TaskNotFound as TaskNotFound
     from taskyard.errors import TaskyardError as TaskyardError
+    from taskyard.errors import TeamHasLivingMembers as TeamHasLivingMembers
+    from taskyard.errors import TeamNotFound as TeamNotFound
     from taskyard.errors import Untrusted as Untrusted
     from taskyard.errors import UsageError as UsageError
     from taskyard.tasklist.model import Change as Change
@@ -41,41 +61,31 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 
+#: Where public names live. Every other name in `__all__` is an error.
 _HOMES = {
     "taskyard.app": ("Yard", "open"),
     "taskyard.config": ("Settings",),
     "taskyard.tasklist.model": ("Change", "Lease", "Listing", "Task", "TaskStatus"),
-    "taskyard.errors": (
-        "AcceptanceFailed",
-        "AgentBusy",
-        "AlreadyClaimed",
-        "AlreadyResolved",
-        "BadTransition",
-        "Blocked",
-        "Busy",
-        "Conflict",
-        "Cycle",
-        "Damaged",
-        "HookRefused",
-        "LeaseLost",
-        "NotFound",
-        "StorageError",
-        "TaskNotFound",
-        "TaskyardError",
-        "Untrusted",
-        "UsageError",
-    ),
 }
 _HOME = {name: module for module, names in _HOMES.items() for name in names}
+
+#: Modules for users, loaded when first asked for.
+_MODULES = ("checkup", "config", "context", "errors", "paths", "testing")
 
 __all__ = [
     "AcceptanceFailed",
     "AgentBusy",
     "AlreadyClaimed",
+    "AlreadyExists",
     "AlreadyResolved",
+    "BadId",
+    "BadName",
+    "BadText",
     "BadTransition",
+    "BadValue",
     "Blocked",
     "Busy",
+    "Cancelled",
     "Change",
     "Conflict",
     "Cycle",
@@ -83,14 +93,22 @@ __all__ = [
     "HookRefused",
     "Lease",
     "LeaseLost",
+    "ListNotFound",
     "Listing",
     "NotFound",
+    "NothingFree",
+    "NothingToRestore",
+    "PathsOverlap",
+    "RecipientNotFound",
     "Settings",
+    "StillOpen",
     "StorageError",
     "Task",
     "TaskNotFound",
     "TaskStatus",
     "TaskyardError",
+    "TeamHasLivingMembers",
+    "TeamNotFound",
     "Untrusted",
     "UsageError",
     "Yard",
@@ -101,10 +119,17 @@ __all__ = [
 
 def __getattr__(name: str) -> object:
     """Load a public name from where it lives, when it is first asked for."""
-    if name not in _HOME:
+    if name not in __all__ and name not in _MODULES:
         raise AttributeError(f"module 'taskyard' has no attribute {name!r}")
     import importlib
 
-    value = getattr(importlib.import_module(_HOME[name]), name)
+    if name in _MODULES:
+        return importlib.import_module(f"taskyard.{name}")  # which makes it an attribute
+    value = getattr(importlib.import_module(_HOME.get(name, "taskyard.errors")), name)
     globals()[name] = value
     return value
+
+
+def __dir__() -> list[str]:
+    """What `dir(taskyard)` and completion show: all of the above, loaded or not."""
+    return sorted({*__all__, *_MODULES})

@@ -10,22 +10,20 @@ from __future__ import annotations
 import os
 
 from taskyard import config, paths
-from taskyard.errors import BadValue, Damaged, TaskyardError
+from taskyard.errors import BadValue
+from taskyard.surroundings import Surroundings
 from taskyard.tasklist.list_folder import ListFolder
 from taskyard.tasklist.service import TaskList
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable
 
-    from taskyard.hooks.book import HookBook
-    from taskyard.hooks.watch import HookWatch
     from taskyard.identity import Identity
     from taskyard.runtime.jobs import Jobs
     from taskyard.tasklist.list_files import ListFiles
     from taskyard.tasklist.mailbox import Post
-    from taskyard.tasklist.model import Lease, Task
-    from taskyard.tasklist.outside import Evidence
+    from taskyard.tasklist.model import Lease
     from taskyard.tasklist.store import TaskStore
     from taskyard.tasklist.teams import Teams
 
@@ -42,7 +40,7 @@ class Yard:
         home: str,
         identity: Identity,
         via: str,
-        is_main: bool,
+        is_main: bool | None,
         report: Callable[[str], None],
     ) -> None:
         self.settings = settings
@@ -53,8 +51,8 @@ class Yard:
         self._via = via
         self._post: Post | None = None
         self._jobs: Jobs | None = None
-        outside = Surroundings(self, identity, report)
-        self.tasks = TaskList(store, settings=settings, outside=outside, agent=identity.agent, via=via, is_main=is_main)
+        outside = Surroundings(self, identity, report, is_main=is_main)
+        self.tasks = TaskList(store, settings=settings, outside=outside, agent=identity.agent, via=via)
         store.listen(outside.set_aside)
 
     @property
@@ -85,7 +83,7 @@ class Yard:
         """The teams on this machine. Whoever leaves one, or whose team is removed, gives back its unfinished tasks."""
         from taskyard.tasklist.teams import Teams
 
-        return Teams(self.home, settings=self.settings, give_back=self._give_back)
+        return Teams(self.home, settings=self.settings, give_back=self._give_back, me=self._identity.living)
 
     def _give_back(self, team: str, member: str) -> tuple[str, ...]:
         """Put what a member that left had unfinished on the team's list back into the pool; the ids."""
@@ -114,88 +112,6 @@ class Yard:
         self.close()
 
 
-class Surroundings:
-    """The outside of a list: hooks, acceptance commands, mail, identity."""
-
-    def __init__(self, yard: Yard, identity: Identity, report: Callable[[str], None]) -> None:
-        self._yard = yard
-        self._identity = identity
-        self._report = report
-        self._hooks: HookWatch | None = None
-
-    def lease(self, agent: str, *, seconds: float | None = None) -> Lease:
-        """What this yard would hold a claim under."""
-        return self._identity.lease(agent, seconds=seconds)
-
-    def is_guarded(self, event: str) -> bool:
-        """Whether any hook listens to `event`; cheap when none is configured."""
-        return self._book().any_for(event)
-
-    def _book(self) -> HookBook:
-        if self._hooks is None:
-            from taskyard.hooks.watch import HookWatch
-
-            self._hooks = HookWatch(project_here(), report=lambda problem: self._report(problem.text))
-        return self._hooks.book()
-
-    def ask_hooks(self, event: str, task: Task, agent: str | None) -> None:
-        """Run the hooks of `event`; one may refuse."""
-        from taskyard.hooks import run
-
-        payload: dict[str, object] = {
-            "task_id": task.id,
-            "task_subject": task.subject,
-            "task_description": task.description,
-        }
-        if agent:
-            payload |= {"teammate_name": agent, "team_name": self._yard.tasks.name}
-        run(
-            event,
-            payload,
-            book=self._book(),
-            cwd=os.getcwd(),
-            timeout=self._yard.settings.hook_timeout,
-            report=lambda ended: self._report(ended.text) if ended.text else None,
-        )
-
-    def accept(self, spec: Mapping[str, object]) -> Evidence:
-        """Run an acceptance command that a person has allowed."""
-        from taskyard.acceptance import run_acceptance
-        from taskyard.tasklist.outside import Evidence
-
-        found = run_acceptance(dict(spec), default_cwd=project_here() or os.getcwd())
-        return Evidence(found.command, found.exit_code, found.output, found.seconds, found.at)
-
-    def tell(self, recipient: str, *, sender: str | None, kind: str, text: str, data: Mapping[str, object]) -> None:
-        """Send mail about the list; a newly named owner gets a box.
-
-        What it tells of has happened: mail that cannot be sent is reported, and undoes nothing.
-        """
-        try:
-            self._yard.mail.inform(sender or "taskyard", recipient, text, type=kind, data=data)
-        except TaskyardError as error:
-            self._report(f"No mail to {recipient!r} about task #{data.get('taskId')}: {error}")
-
-    def set_aside(self, task: Task) -> None:
-        """Tell the lead of the list's team, or the person, that a task lost its holders too often."""
-        from taskyard.errors import TeamNotFound
-
-        try:
-            lead = self._yard.teams.get(self._yard.tasks.name).lead
-        except (TeamNotFound, Damaged):
-            lead = None
-        text = (
-            f"Task #{task.id} was set aside: it lost {self._yard.settings.lease_losses} holders in a row."
-            f" Look into it, then claim it or `taskyard task assign {task.id} AGENT`."
-        )
-        data = {"taskId": task.id, "subject": task.subject}
-        self.tell(lead or "me", sender=None, kind="message", text=text, data=data)
-
-    def changed(self) -> None:
-        """Wake whoever watches this list in this process."""
-        self._yard.tasks.store.signal()
-
-
 def open(
     *,
     tasks_dir: str | os.PathLike[str] | None = None,
@@ -205,7 +121,7 @@ def open(
     foreign_writers: bool | None = None,
     via: str = "api",
     is_person: bool = False,
-    is_main: bool = True,
+    is_main: bool | None = None,
     report: Callable[[str], None] | None = None,
 ) -> Yard:
     """Open a task list.
@@ -219,7 +135,8 @@ def open(
             if not given: yes in Claude Code's folder, no elsewhere.
         via: The door changes come through, for the event log.
         is_person: Claims go by name and have no end, as those of a command line.
-        is_main: Whether this is the main agent, who hears about verification.
+        is_main: Whether this is the main agent, who hears about verification; if not given: whoever
+            names no agent, and the lead of the list's team, but nobody inside a job.
         report: Gets what people should know and no call returns, such as a failing hook's stderr.
 
     Raises:
@@ -296,14 +213,6 @@ def _is_claude(folder: str) -> bool:
     """Whether Claude Code writes in `folder` too."""
     claude = os.path.realpath(os.path.join(paths.claude_folder(), "tasks"))
     return os.path.realpath(folder) == claude
-
-
-def project_here() -> str | None:
-    """The project of the folder this process works in."""
-    try:
-        return paths.project_root(os.getcwd())[0]
-    except FileNotFoundError:
-        return None  # the current folder was removed
 
 
 def _to_stderr(text: str) -> None:

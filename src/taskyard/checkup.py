@@ -12,9 +12,11 @@ from __future__ import annotations
 import os
 
 from taskyard import config, paths
-from taskyard.app import files_of, folder_of, project_here
+from taskyard.app import files_of, folder_of
 from taskyard.errors import BadValue, Damaged
+from taskyard.surroundings import project_here
 from taskyard.tasklist.doctor import Doctor, Finding
+from taskyard.tasklist.doctor.check_claude import check_claude
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -36,6 +38,7 @@ def doctor(
 
         if wrong is not None:
             yield wrong
+        yield from check_claude(paths.claude_folder())
         for problem in load(project_here()).problems:
             yield Finding("hooks", problem.file, problem.text, "mend it; the other hooks are in force")
 

@@ -43,7 +43,7 @@ class Identity:
         if self._job:
             return self._of_job(agent, self._job)
         if self._is_person:
-            return Lease(agent, f"by:{agent}", new_token(), "time" if span else "manual", now_ms(), expires, span)
+            return Lease(agent, _person(agent), new_token(), "time" if span else "manual", now_ms(), expires, span)
         held = _instance(self._home, self._wanted or "")
         if span:
             return Lease(agent, held.id, new_token(), "time", now_ms(), expires, span)
@@ -69,10 +69,27 @@ class Identity:
         return Lease(agent, job, new_token(), "process", now_ms(), host=this_host(), lock=lock, place=place)
 
     @property
-    def instance(self) -> str | None:
-        """The id of the living instance, if there is one yet."""
+    def is_job(self) -> bool:
+        """Whether this is a command inside a background job."""
+        return bool(self._job)
+
+    @property
+    def living(self) -> Instance | None:
+        """The living instance, if there is one yet."""
         held = _ours.get((self._home, self._wanted or ""))
-        return held.id if held is not None and held.is_ours else None
+        return held if held is not None and held.is_ours else None
+
+    def instance(self, agent: str) -> str:
+        """The instance a claim of `agent` would name; "" while this process has none, and so holds nothing."""
+        if self._job:
+            return self._job
+        if self._is_person:
+            return _person(agent)
+        return self.living.id if self.living is not None else ""
+
+
+def _person(agent: str) -> str:
+    return f"by:{agent}"
 
 
 def _instance(home: str, agent: str) -> Instance:

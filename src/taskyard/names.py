@@ -85,6 +85,24 @@ def check_text(field: str, text: object, *, longest: int = LONGEST_TEXT, allow_e
     return text
 
 
+def storable(text: str, *, keep: str = "\t\n\r") -> str:
+    r"""`text` with whatever `check_text` would refuse written out; spaces that are not to `keep` become plain ones.
+
+    >>> storable("a\x07b\nc", keep="")
+    'a\\x07b c'
+    """
+    if text.isprintable():
+        return text
+    return "".join(
+        char if char in keep or not _unstorable(char, allow=frozenset()) else _written(char) for char in text
+    )
+
+
+def _written(char: str) -> str:
+    code = ord(char)
+    return " " if char in _SPACES else f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"
+
+
 def check_subject(text: object) -> str:
     """`text` as a subject: one line, not empty, at most 2,000 characters."""
     subject = check_text("subject", text, longest=LONGEST_SUBJECT, allow_empty=False)

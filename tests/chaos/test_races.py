@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import random
 from pathlib import Path
 
@@ -13,28 +12,15 @@ from support.claude_rules import broken_edges, circle, raw_tasks
 from support.linearizable import Event, check
 from support.list_truth import faults
 from support.lists import COMPANY, SharedList, shared_list
-from support.racing import Racer, answered, race
+from support.racing import Racer, Rounds, answered, race
 from support.scale import scale
 from support.task_models import IdCounter, State, TaskModel, TaskState
 from taskyard.tasklist.service import TaskList
-
-#: Nobody waits for a round of a race longer.
-ROUND = 40.0
 
 
 @pytest.fixture(params=COMPANY)
 def shared(request: pytest.FixtureRequest, memory: Path, monkeypatch: pytest.MonkeyPatch) -> SharedList:
     return shared_list(memory, request.param, monkeypatch)
-
-
-class Rounds:
-    """A gate that all of some processes pass together, again and again; made before they are forked."""
-
-    def __init__(self, processes: int) -> None:
-        self._barrier = multiprocessing.get_context("fork").Barrier(processes)
-
-    def together(self) -> None:
-        self._barrier.wait(ROUND)
 
 
 def lesser(shared: SharedList, count: int) -> int:

@@ -84,3 +84,20 @@ def test_a_list_that_must_exist_and_does_not_is_refused_with_the_nearest(monkeyp
 
     assert ran.code == 4 and "Nearest: release" in ran.err
     assert "TASKYARD_LIST is set" in taskyard("lists", "use", "release").err
+
+
+@pytest.mark.parametrize("kind", ["file", "link", "below a file"])
+@pytest.mark.parametrize("command", [("lists",), ("lists", "use", "x", "--existing"), ("events", "--all")])
+def test_a_folder_of_lists_that_is_none_is_refused_as_by_every_other_command(
+    tmp_path: Path, kind: str, command: tuple[str, ...]
+) -> None:
+    (tmp_path / "there").mkdir()
+    place = tmp_path / "place"
+    place.symlink_to(tmp_path / "there") if kind == "link" else place.write_text("")
+    where = place / "below" if kind == "below a file" else place
+
+    ran = taskyard(*command, "--tasks-dir", str(where))
+
+    assert ran.code == taskyard("task", "list", "--tasks-dir", str(where)).code == 1
+    assert "symbolic link" in ran.err or "is a file" in ran.err
+    assert ran.out == ""

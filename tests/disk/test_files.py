@@ -128,6 +128,19 @@ def test_a_folder_below_a_file_is_refused_in_words(tmp_path: Path) -> None:
         files.make_folder(str(tmp_path / "file" / "x"))
 
 
+@pytest.mark.req("M-02")
+def test_every_folder_made_on_the_way_to_a_private_one_is_private_too(tmp_path: Path) -> None:
+    before = os.umask(0o022)
+    try:
+        files.make_private_folder(str(tmp_path / "a" / "b" / "c"))
+        files.make_folder(str(tmp_path / "open" / "b"), mode=0o755)
+    finally:
+        os.umask(before)
+
+    assert [(tmp_path / part).stat().st_mode & 0o777 for part in ("a", "a/b", "a/b/c")] == [0o700] * 3
+    assert [(tmp_path / part).stat().st_mode & 0o777 for part in ("open", "open/b")] == [0o755] * 2
+
+
 def test_a_private_folder_is_made_private_and_made_so_again(tmp_path: Path) -> None:
     path = tmp_path / "a" / "b"
     files.make_private_folder(str(path))

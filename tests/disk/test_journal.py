@@ -118,6 +118,34 @@ def test_what_a_full_disk_took_of_an_entry_is_no_entry_and_spoils_no_other(
 
 
 @pytest.mark.req("L-11")
+@pytest.mark.parametrize("longer_than_one_read", [False, True])
+def test_an_entry_that_lacks_only_its_last_newline_never_becomes_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, longer_than_one_read: bool
+) -> None:
+    text = "x" * (1 << 14 if longer_than_one_read else 1)
+    log, whole = journal(tmp_path), os.write
+    first = add(log, n=0, text=text)
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "write", lambda fd, data: whole(fd, data[:-1]))
+        with pytest.raises(StorageError, match="the disk is full"):
+            add(log, n=1, text=text)
+    assert [entry["n"] for _, entry in log.since()] == [0]
+    after = add(log, n=2)
+
+    assert [(entry_id, entry["n"]) for entry_id, entry in log.since()] == [(first, 0), (after, 2)]
+    assert log.read(after) == {"n": 2}
+
+
+@pytest.mark.req("L-11")
+@pytest.mark.parametrize("size", range((1 << 14) - 18, (1 << 14) - 10))
+def test_where_a_read_happens_to_end_makes_no_difference(tmp_path: Path, size: int) -> None:
+    log = journal(tmp_path)
+    first, second = add(log, text="x" * size), add(log, n=1)
+
+    assert [entry_id for entry_id, _ in log.since()] == [first, second]
+
+
+@pytest.mark.req("L-11")
 def test_threads_append_side_by_side_and_lose_nothing(tmp_path: Path) -> None:
     folder = tmp_path / "log"
     folder.mkdir()

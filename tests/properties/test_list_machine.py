@@ -22,7 +22,7 @@ from hypothesis.stateful import Bundle, RuleBasedStateMachine, initialize, invar
 import taskyard
 from support.scale import FULL, scale
 from support.yards import open_yard, write_task
-from taskyard.errors import Conflict, Cycle, LeaseLost, NotFound, TaskyardError
+from taskyard.errors import Conflict, Cycle, LeaseLost, NotFound, StillOpen, TaskyardError
 from taskyard.tasklist import graph
 from taskyard.tasklist.model import Task, TaskStatus
 
@@ -163,7 +163,8 @@ class ListMachine(RuleBasedStateMachine):
             assert set(task.ready) == {i for i in ready if not self.open_blockers(i)}
 
     def _may_not_move(self, task_id: str, known: Known, status: str, name: str) -> bool:
-        if status == "in_progress" and known.status != "completed" and known.owner not in (None, name):
+        theirs = known.owner not in (None, name) and known.status != "completed"
+        if theirs and (status == "in_progress" or (task_id in self.claims and status != known.status)):
             return True
         if status in (known.status, "pending"):
             return False
@@ -198,7 +199,7 @@ class ListMachine(RuleBasedStateMachine):
         try:
             self.yards[who].tasks.unblock(blocked, by=blocker)
         except NotFound:
-            assert blocked not in self.live
+            assert not {blocker, blocked} <= self.live.keys()
             return
         known = self.live[blocked]
         self.live[blocked] = known._replace(blocked_by=known.blocked_by - {blocker})
@@ -206,8 +207,12 @@ class ListMachine(RuleBasedStateMachine):
     @rule(who=st.integers(0, 2), task_id=ids, verb=st.sampled_from(["delete", "archive"]))
     def remove(self, who: int, task_id: str, verb: str) -> None:
         tasks = self.yards[who].tasks
+        known = self.live.get(task_id)
         try:
             tasks.delete(task_id) if verb == "delete" else tasks.archive(task_id)
+        except StillOpen:
+            assert verb == "archive" and known is not None and known.status != "completed"
+            return
         except NotFound as refusal:
             assert task_id not in self.live
             assert "restore" in str(refusal), "a task that was there can be brought back, and the error says so"

@@ -16,6 +16,7 @@ that was killed leaves its last operation there as one that never returned.
 from __future__ import annotations
 
 import json
+import multiprocessing
 import os
 import select
 import signal
@@ -32,6 +33,9 @@ from taskyard.tasklist.model import Task
 
 #: No race takes longer; one that does hangs.
 LONGEST = 50.0
+
+#: Nobody waits for a round of a race longer.
+ROUND = 40.0
 
 
 class Racer:
@@ -157,6 +161,16 @@ class Race:
 
     def _fault(self, number: int) -> Path:
         return self._folder / f"{number}.fault"
+
+
+class Rounds:
+    """A gate that all of some processes pass together, again and again; made before they are forked."""
+
+    def __init__(self, processes: int) -> None:
+        self._barrier = multiprocessing.get_context("fork").Barrier(processes)
+
+    def together(self) -> None:
+        self._barrier.wait(ROUND)
 
 
 def race(count: int, work: Callable[[Racer], object], folder: Path, *, timeout: float = LONGEST) -> list[Event]:

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from support.yards import on_disk, open_yard, write_task
-from taskyard.errors import TaskNotFound
+from taskyard.checkup import doctor
+from taskyard.errors import Blocked, Damaged, TaskNotFound
 from taskyard.tasklist.consolidated import Consolidated, named_owner
 from taskyard.tasklist.model import Task
 
@@ -78,13 +79,61 @@ def test_a_task_deleted_from_it_stays_deleted_and_comes_back_when_restored(tmp_p
 
 @pytest.mark.req("L-13")
 @pytest.mark.parametrize(
-    "data", [b"", b"{", b"[]", b'{"tasks": [{"id": 9}]}', b'{"tasks": ["x"]}', b'{"tasks": [[[1]]]}']
+    "data", [b"", b"{", b"[]", b'{"tasks": [{"id": "x"}]}', b'{"tasks": ["x"]}', b'{"tasks": [[[1]]]}', b'{"tasks": 1}']
 )
 def test_what_cannot_be_read_in_it_is_listed_as_damaged(tmp_path: Path, older: Path, data: bytes) -> None:
     older.write_bytes(data)
     with open_yard(tmp_path, "ada") as yard:
         assert [found.file for found in yard.tasks.list().damaged] == ["tasks.json"]
         assert yard.tasks.create("a").id == "1"
+
+
+@pytest.mark.req("L-13", "L-03", "L-07")
+def test_an_entry_that_cannot_be_read_keeps_its_id_and_still_blocks(tmp_path: Path, older: Path) -> None:
+    rows = [{"id": 2, "status": "done"}, {"id": 9, "title": 7}, {"id": 1, "title": "First", "dependencies": [2]}]
+    older.write_text(json.dumps({"tasks": rows}), encoding="utf-8")
+    with open_yard(tmp_path, "ada") as yard:
+        listing = yard.tasks.list()
+        assert [task.id for task in listing] == ["1"]
+        assert sorted(found.why for found in listing.damaged) == [
+            "its task #2 cannot be read: its status is 'done'",
+            "its task #9 cannot be read: it has no subject",
+        ]
+        for verb in (yard.tasks.claim, yard.tasks.start, yard.tasks.complete):
+            with pytest.raises(Blocked, match="#2"):
+                verb("1")
+        for about in (yard.tasks.get, yard.tasks.claim, yard.tasks.delete):
+            with pytest.raises(Damaged, match=r"tasks\.json cannot be read: its task #2"):
+                about("2")
+        assert yard.tasks.claim_next() is None
+        assert not yard.tasks.store.is_finished()
+        assert yard.tasks.create("new").id == "10"
+
+        write_task(tmp_path / "plan", "2", status="completed")
+        assert yard.tasks.complete("1").is_done
+        assert [found.why[:11] for found in yard.tasks.list().damaged] == ["its task #9"]
+
+
+@pytest.mark.req("L-13", "L-11", "L-03")
+def test_an_entry_that_says_deleted_is_gone_and_its_id_spent(tmp_path: Path, older: Path) -> None:
+    older.write_text(json.dumps({"tasks": [{"id": 4, "title": "Gone", "status": "deleted"}]}), encoding="utf-8")
+    with open_yard(tmp_path, "ada") as yard:
+        assert (tuple(yard.tasks.list()), yard.tasks.list().damaged) == ((), ())
+        assert yard.tasks.create("new").id == "5"
+
+
+@pytest.mark.req("L-13")
+def test_the_doctor_names_each_entry_that_cannot_be_read_and_leaves_those_who_wait_for_it(
+    tmp_path: Path, older: Path
+) -> None:
+    older.write_text(json.dumps({"tasks": [{"id": 2}, {"id": 3}]}), encoding="utf-8")
+    write_task(tmp_path / "plan", "1", blockedBy=["2"])
+    write_task(tmp_path / "plan", "3")
+    with doctor(tasks_dir=tmp_path, list="plan") as found:
+        assert [(one.name, one.task_id) for one in found.examine() if one.file == str(older)] == [
+            ("damaged-older-list", "2")
+        ]
+        assert not any(one.name == "dangling-blocker" for one in found.examine())
 
 
 @pytest.mark.req("L-13")
@@ -95,7 +144,7 @@ def test_it_is_read_again_only_when_it_changed(older: Path) -> None:
     older.write_bytes(b'{"tasks": []}')
     assert found.tasks() == {}
     older.unlink()
-    assert (found.tasks(), found.damage) == ({}, None)
+    assert (found.tasks(), found.damage()) == ({}, None)
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,7 @@ import taskyard
 from taskyard.clock import now_ms
 
 
-def opened(tmp_path: Path, agent: str) -> taskyard.Yard:
+def opened(tmp_path: Path, agent: str | None) -> taskyard.Yard:
     return taskyard.open(tasks_dir=tmp_path, list="claims", agent=agent)
 
 
@@ -35,6 +36,60 @@ def test_a_task_somebody_works_on_cannot_be_started_by_another(tmp_path: Path) -
 
         assert refused.value.owner == "ada"
         assert ada.tasks.start("1").owner == "ada"
+
+
+@pytest.mark.req("L-09")
+def test_nobody_but_its_holder_ends_a_living_claim_unless_by_force(tmp_path: Path) -> None:
+    with opened(tmp_path, "ada") as ada, opened(tmp_path, "eve") as eve, opened(tmp_path, None) as nobody:
+        ada.tasks.start(ada.tasks.create("Port the importer").id)
+        before = ada.tasks.log()
+
+        attempts: list[Callable[[taskyard.Yard], object]] = [
+            lambda yard: yard.tasks.complete("1"),
+            lambda yard: yard.tasks.update("1", status="pending"),
+            lambda yard: yard.tasks.release("1"),
+            lambda yard: yard.tasks.start("1"),
+        ]
+        for yard in (eve, nobody):
+            for attempt in attempts:
+                with pytest.raises(taskyard.AlreadyClaimed, match="--force"):
+                    attempt(yard)
+        assert ada.tasks.log() == before
+        assert eve.tasks.update("1", subject="Port the importers").subject == "Port the importers"
+        assert eve.tasks.release("1", force=True).owner is None
+        ada.tasks.claim("1")
+        assert nobody.tasks.complete("1", force=True).is_done
+        assert [change.act.note for change in ada.tasks.log("1") if change.act.note] == ["forced", "forced"]
+
+
+@pytest.mark.req("L-09")
+def test_a_holder_needs_no_token_to_be_known_and_each_of_its_changes_renews_a_claim_with_an_end(
+    tmp_path: Path,
+) -> None:
+    with opened(tmp_path, "ada") as first, opened(tmp_path, "ada") as second:
+        first.tasks.create("Port the importer")
+        ends = first.tasks.claim("1", lease=60).lease
+        assert ends is not None and ends.expires is not None
+        while now_ms() <= ends.since + 1:
+            pass
+
+        renewed = second.tasks.update("1", subject="Port the importers").lease
+
+        assert renewed is not None and renewed.expires is not None
+        assert renewed.expires > ends.expires
+        assert second.tasks.complete("1").is_done
+
+
+@pytest.mark.req("L-08", "L-09")
+def test_the_next_task_is_claimed_and_started_in_one_change(tmp_path: Path) -> None:
+    with opened(tmp_path, "ada") as ada:
+        ada.tasks.create("Port the importer")
+        task = ada.tasks.claim_next(start=True)
+
+        assert task is not None and task.lease is not None
+        assert (task.owner, task.status.value, task.lease.owner) == ("ada", "in_progress", "ada")
+        assert [change.act.cause for change in ada.tasks.log()] == ["create", "start"]
+        assert ada.tasks.complete("1").is_done
 
 
 @pytest.mark.req("L-16")

@@ -14,7 +14,7 @@ import taskyard
 from support.python import run_python
 from support.wait import until
 from support.yards import on_disk, open_yard, write_task, yards
-from taskyard.errors import Cycle, TaskNotFound
+from taskyard.errors import Cycle, StillOpen, TaskNotFound
 from taskyard.tasklist.model import Change
 
 
@@ -28,7 +28,7 @@ def yard(tmp_path: Path) -> taskyard.Yard:
     "spend",
     [
         lambda yard: yard.tasks.delete("3"),
-        lambda yard: yard.tasks.archive("1", "3"),
+        lambda yard: yard.tasks.archive("1", "3", force=True),
         lambda yard: yard.tasks.reset(),
         lambda yard: (yard.tasks.delete("3"), yard.tasks.restore("3")),
         lambda yard: (yard.tasks.reset(), yard.tasks.restore("1")),
@@ -92,7 +92,40 @@ def test_archive_puts_completed_work_away_and_nothing_else(yard: taskyard.Yard) 
     assert [task.id for task in yard.tasks.list()] == ["1", "3"]
     assert yard.tasks.archive() == ()
     assert yard.tasks.restore("2").is_done
-    assert [task.id for task in yard.tasks.archive("1", "1")] == ["1"]
+    with pytest.raises(StillOpen, match=r"#1 is not completed.*--force") as refused:
+        yard.tasks.archive("1", "2", "1")
+    assert refused.value.tasks == ("1",)
+    assert [task.id for task in yard.tasks.list()] == ["1", "2", "3"], "all or none"
+    assert [task.id for task in yard.tasks.archive("1", "1", force=True)] == ["1"]
+    assert yard.tasks.log("1")[-1].act.note == "forced"
+
+
+@pytest.mark.req("L-11")
+def test_what_was_reopened_while_completed_work_is_put_away_stays(
+    yard: taskyard.Yard, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for subject in "ab":
+        yard.tasks.complete(yard.tasks.create(subject).id)
+    seen = yard.tasks.store.list()
+    yard.tasks.update("1", status="pending")
+    monkeypatch.setattr(yard.tasks.store, "list", lambda: seen)  # as if that came after the look
+
+    assert [task.id for task in yard.tasks.archive()] == ["2"]
+
+
+@pytest.mark.req("L-06")
+def test_taking_away_what_is_not_there_says_so_and_an_unknown_id_is_refused(yard: taskyard.Yard) -> None:
+    for subject in "abc":
+        yard.tasks.create(subject)
+    yard.tasks.block("3", by="1")
+
+    with pytest.raises(TaskNotFound) as refused:
+        yard.tasks.unblock("3", by=["1", "99"])
+    assert refused.value.task_id == "99"
+    assert yard.tasks.get("3").blocked_by == ("1",)
+    assert yard.tasks.unblock("3", by="2").notes == ("Nothing changed: #3 did not wait for #2.",)
+    assert yard.tasks.unblock("3", by=["1", "2"]).notes == ("#3 did not wait for #2.",)
+    assert yard.tasks.unblock("3", by=[]).notes == ("Nothing changed: #3 did not wait for anything.",)
 
 
 @pytest.mark.req("L-11", "L-12")
@@ -190,7 +223,8 @@ def test_an_edge_to_nowhere_holds_nothing_back_and_can_be_taken_away(tmp_path: P
 
     assert [(task.blocked_by, task.blocks) for task in yard.tasks.list()] == [(("77",), ())]
     assert yard.tasks.claim("1").owner == "ada"
-    assert yard.tasks.unblock("1", by="77").blocked_by == ()
+    task = yard.tasks.unblock("1", by="77")
+    assert (task.blocked_by, task.notes) == ((), ())
 
 
 # -- watching ------------------------------------------------------------------------------------
@@ -280,6 +314,26 @@ def test_a_watcher_looks_by_itself_while_something_is_unfinished(
         lost = next(iter(bob.tasks.watch(timeout=10)))
 
         assert lost.act.cause == "lease_lost"
+
+
+@pytest.mark.req("L-12", "L-18")
+def test_a_tracker_is_no_unfinished_work_to_look_for(yard: taskyard.Yard, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Asleep(Exception):
+        pass
+
+    def wait(timeout: float) -> bool:
+        raise Asleep(timeout)
+
+    def pause() -> float:
+        with pytest.raises(Asleep) as slept:
+            next(yard.tasks.watch())
+        return float(slept.value.args[0])
+
+    monkeypatch.setattr(yard.tasks.store, "wait", wait)
+    yard.tasks.start(yard.tasks.create("bob", metadata={"_internal": True}).id)
+    assert pause() > yard.settings.poll_interval
+    yard.tasks.create("work")
+    assert pause() == yard.settings.poll_interval
 
 
 @pytest.mark.req("L-18")

@@ -147,3 +147,25 @@ def test_an_unknown_format_and_a_list_without_a_possible_name_are_refused() -> N
         parse("", "mermaid")
     with pytest.raises(BadName):
         export([], "json", list_name="x" * 201)
+
+
+@pytest.mark.req("L-22")
+@pytest.mark.parametrize("format", ["markdown", "csv"])
+@pytest.mark.parametrize("list_name", ["", "release"])
+def test_control_characters_of_another_program_leave_harmless_and_come_in_again(format: str, list_name: str) -> None:
+    bad = "red \x1b[31m\x07 \x9b \x7f \x00 \ud800"
+    ours = {"labels": [bad], "requires": ["\x1b"], "external": {"system": "git\x07hub", "id": "1\n2"}, "parent": "1"}
+    tasks = [
+        Task("1", bad, bad, owner="ada\t\x1b"),
+        Task("2", "two\nlines", f"{bad}\nnext\tline", f"doing {bad}", metadata={"taskyard": ours}),
+    ]
+
+    text = export(tasks, format, list_name=list_name)
+
+    assert not [char for char in text if char not in "\t\n" and (ord(char) < 0x20 or 0x7F <= ord(char) < 0xA0)]
+    assert "\ud800" not in text
+    [one, two] = parse(text, format)
+    assert (one.draft.subject, one.draft.owner) == ("red \\x1b[31m\\x07 \\x9b \\x7f \\x00 \\ud800", "ada \\x1b")
+    assert (two.draft.subject, two.draft.description[-9:]) == ("two lines", "next\tline")
+    assert plan_import(parse(text, format), tasks, list_name=list_name).create == ()
+    assert plan_import(parse(text, format), apply(parse(text, format)), list_name="other").create == ()

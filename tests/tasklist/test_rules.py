@@ -23,7 +23,8 @@ from taskyard.tasklist.rules import Caller, Patch
 
 PENDING, DOING, DONE = TaskStatus.PENDING, TaskStatus.IN_PROGRESS, TaskStatus.COMPLETED
 TASK = Task("1", "a", "a")
-ADA = Caller("ada", lease=Lease("ada", "i-ada", "t-ada", "process", 1))
+ADA = Caller("ada", lease=Lease("ada", "i-ada", "t-ada", "process", 1), instance="i-ada")
+NOBODY = Caller()
 
 
 def facts(task: Task = TASK, lease: Lease | None = None, others: Iterable[Task] = ()) -> Facts:
@@ -115,7 +116,8 @@ def test_going_where_one_is_changes_nothing() -> None:
 @pytest.mark.req("L-10")
 def test_back_to_pending_is_back_in_the_pool_unless_somebody_is_named() -> None:
     doing = TASK._replace(status=DOING, owner="bob")
-    assert rules.apply(facts(doing, held()), Patch(status=PENDING), ADA) == (TASK, None)
+    mine = TASK._replace(status=DOING, owner="ada")
+    assert rules.apply(facts(mine, held("ada")), Patch(status=PENDING), ADA) == (TASK, None)
     named = rules.apply(facts(doing, held()), Patch(status=PENDING, owner="eve"), ADA)
     assert (named.task.owner, named.lease) == ("eve", None)
     reopened = rules.apply(facts(TASK._replace(status=DONE, owner="bob")), Patch(status=PENDING), ADA)
@@ -128,8 +130,11 @@ def test_starting_makes_the_starter_owner_only_where_there_is_none() -> None:
     for status in (PENDING, DOING):
         with pytest.raises(AlreadyClaimed):
             rules.apply(facts(TASK._replace(owner="bob", status=status), held()), Patch(status=DOING), ADA)
-    nobody = rules.apply(facts(TASK._replace(owner="bob"), held()), Patch(status=DOING), Caller())
-    assert (nobody.task.owner, nobody.lease) == ("bob", held())
+    by_hand = held("bob", "manual")
+    nobody = rules.apply(facts(TASK._replace(owner="bob"), by_hand), Patch(status=DOING), NOBODY)
+    assert (nobody.task.owner, nobody.lease) == ("bob", by_hand)
+    with pytest.raises(AlreadyClaimed):
+        rules.apply(facts(TASK._replace(owner="bob")), Patch(status=DOING), ADA)
     assert rules.apply(facts(), Patch(status=DOING), Caller()).task.owner is None
     assigned = rules.apply(facts(TASK._replace(owner="ada")), Patch(status=DOING), ADA)
     assert assigned.lease == ADA.lease
@@ -172,16 +177,71 @@ def test_completing_and_assigning_end_a_lease_and_other_changes_keep_it() -> Non
     assert rules.apply(mine, Patch(subject="b"), ADA).lease == held("ada")
 
 
-@pytest.mark.req("L-10")
-def test_releasing_is_for_ones_own_and_for_those_who_insist() -> None:
-    theirs = facts(TASK._replace(owner="bob", status=DOING), held())
+MOVES: list[Callable[[Facts, Caller], Decision]] = [
+    lambda now, caller: rules.apply(now, Patch(status=DONE), caller),
+    lambda now, caller: rules.apply(now, Patch(status=PENDING), caller),
+    lambda now, caller: rules.apply(now, Patch(status=DOING), caller),
+    rules.release,
+]
+
+
+@pytest.mark.req("L-09")
+@pytest.mark.parametrize("move", MOVES, ids=["complete", "reopen", "start", "release"])
+def test_a_claim_protects_its_task_from_everyone_but_its_holder(move: Callable[[Facts, Caller], Decision]) -> None:
+    doing = TASK._replace(owner="bob", status=DOING)
+    bob = Caller("bob", instance="i-bob")
+    living, timed, by_name = held(), held(kind="time"), held(kind="manual")
+    for lease, stranger in (
+        (living, ADA),
+        (timed, ADA),
+        (by_name, ADA),
+        (living, NOBODY),
+        (timed, NOBODY),
+        (living, bob._replace(instance="i-another")),
+        (living, bob._replace(instance="")),
+        (timed, bob._replace(instance="")),
+    ):
+        with pytest.raises(AlreadyClaimed, match=r"--force") as refused:
+            move(facts(doing, lease), stranger)
+        assert (refused.value.task_id, refused.value.owner) == ("1", "bob")
+    for allowed, caller in (
+        (living, bob),
+        (timed, bob),
+        (by_name, bob._replace(instance="")),
+        (by_name, NOBODY),
+        (living, NOBODY._replace(token="t-1")),
+        (living, ADA._replace(force=True)),
+        (timed, NOBODY._replace(force=True)),
+        (None, bob._replace(instance="")),
+        (None, NOBODY),
+    ):
+        move(facts(doing, allowed), caller)
+
+
+@pytest.mark.req("L-09", "L-15")
+def test_a_name_without_a_claim_protects_from_being_started_alone() -> None:
+    assigned = facts(TASK._replace(owner="bob", status=DOING))
+    assert rules.apply(assigned, Patch(status=DONE), ADA).task.is_done
+    assert rules.release(assigned, ADA) == (TASK, None)
     with pytest.raises(AlreadyClaimed):
-        rules.release(theirs, ADA)
-    assert rules.release(theirs, ADA._replace(force=True)) == (TASK, None)
-    assert rules.release(theirs, Caller()) == (TASK, None)
-    assert rules.release(facts(TASK._replace(owner="ada")), ADA) == (TASK, None)
+        rules.apply(assigned, Patch(status=DOING), ADA)
+
+
+@pytest.mark.req("L-09")
+def test_a_claim_keeps_nobody_from_mending_the_words_or_naming_another_owner() -> None:
+    theirs = facts(TASK._replace(owner="bob", status=DOING), held())
+    assert rules.apply(theirs, Patch(subject="b"), ADA).task.subject == "b"
+    assert rules.apply(theirs, Patch(owner="eve"), ADA).task.owner == "eve"
+
+
+@pytest.mark.req("L-10")
+def test_what_is_done_is_not_released_and_whoever_left_gives_back_only_its_own() -> None:
     with pytest.raises(AlreadyResolved):
         rules.release(facts(TASK._replace(status=DONE)), ADA)
+    theirs = facts(TASK._replace(owner="bob", status=DOING), held())
+    assert rules.give_back(theirs, "bob") == (TASK, None)
+    with pytest.raises(AlreadyClaimed):
+        rules.give_back(theirs, "ada")
 
 
 @pytest.mark.req("L-09")
@@ -195,9 +255,9 @@ def test_only_a_time_lease_gets_longer_and_only_for_its_holder() -> None:
     assert rules.apply(facts(mine, timed), Patch(), later._replace(token=timed.token)).lease == timed._replace(
         expires=2500
     )
-    assert rules.apply(facts(mine, timed), Patch(), later).lease == timed, (
-        "without its token it is nobody's sign of life"
-    )
+    assert rules.apply(facts(mine, timed), Patch(), later).lease == timed._replace(expires=2500)
+    for other in (later._replace(instance="i-other"), later._replace(agent="bob"), NOBODY._replace(now=2000)):
+        assert rules.apply(facts(mine, timed), Patch(), other).lease == timed, "it was no sign of its holder's life"
     assert rules.renew(facts(mine, lasting), later).lease == lasting
     for now in (facts(mine), facts(TASK._replace(owner="bob"), held())):
         with pytest.raises(LeaseLost):
@@ -240,7 +300,9 @@ def test_free_is_what_nobody_has_and_nothing_holds_back() -> None:
     ]
     assert [task.id for task in rules.free(tasks)] == ["1"]
     with pytest.raises(AlreadyClaimed):
-        rules.refuse_taken(facts(tasks[1]))
+        rules.pick(facts(tasks[1]), ADA, start=False)
+    picked = rules.pick(facts(tasks[0]), ADA, start=True)
+    assert picked == (tasks[0]._replace(owner="ada", status=DOING), ADA.lease)
 
 
 @pytest.mark.req("L-07")
@@ -271,7 +333,11 @@ CALLERS = st.builds(
     st.sampled_from([None, "ada", "bob"]),
     st.sampled_from([None, "t-1", "t-2"]),
     force=st.booleans(),
-).map(lambda caller: caller._replace(lease=held(caller.agent, token="t-2")) if caller.agent else caller)
+).map(
+    lambda caller: (
+        caller._replace(lease=held(caller.agent, token="t-2"), instance=f"i-{caller.agent}") if caller.agent else caller
+    )
+)
 PATCHES = st.builds(
     Patch,
     owner=st.sampled_from([None, "", "bob"]),
@@ -303,3 +369,5 @@ def test_whatever_is_asked_no_rule_breaks_what_always_holds(
         assert not (after.is_done and not task.is_done and kept), "a lease on finished work"
         moved_on = after.status is not task.status and after.status is not PENDING
         assert caller.force or not (moved_on and waiting), "went on in spite of open blockers"
+        theirs = lease is not None and caller.token != lease.token and caller.agent != lease.owner
+        assert caller.force or patch.owner is not None or not (theirs and after.status is not task.status), "taken over"

@@ -8,6 +8,7 @@ from taskyard import paths
 from taskyard.cli.command import Command, Row
 from taskyard.cli.output import answer, say
 from taskyard.cli.which import why
+from taskyard.disk import files
 from taskyard.errors import BadName, ListNotFound, UsageError
 from taskyard.names import folder_name, nearest
 from taskyard.view.text import duration, padded, safe, width
@@ -44,12 +45,19 @@ def tasks_dir(args: Args) -> str:
 
 
 def names(folder: str) -> list[str]:
-    """The lists in a folder, by name. Links are passed over: a list is a folder of its own."""
+    """The lists in a folder, by name; none if it is not there. Links are passed over: a list is a folder of its own.
+
+    Raises:
+        StorageError: it is a file or a link, or not ours to read.
+    """
     try:
+        files.check_folder(folder, os.lstat(folder))
         with os.scandir(folder) as entries:
             found = [entry.name for entry in entries if entry.is_dir(follow_symlinks=False)]
-    except (FileNotFoundError, NotADirectoryError, PermissionError):
+    except FileNotFoundError:
         return []
+    except OSError as error:
+        raise files.storage_error(folder, error) from error
     return sorted(name for name in found if _is_list(name))
 
 

@@ -45,9 +45,10 @@ def _send(args: Args) -> int:
     with open_yard(args) as yard:
         sender = args.sender or yard.agent or PERSON
         receipt = yard.mail.send(sender, args.to, text, summary=args.summary)
+        warnings = [str(error) for error in yard.mail.damaged]
     data = {"id": receipt.id, "state": receipt.state, "from": sender, "to": args.to}
     said = f"Stored for {safe(args.to)}: {receipt.id}"
-    return answer(args, lambda: data, lambda: [said], ids=[receipt.id])
+    return answer(args, lambda: data, lambda: [said], ids=[receipt.id], warnings=warnings)
 
 
 def _read_arguments(parser: Parser) -> None:

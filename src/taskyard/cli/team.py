@@ -188,7 +188,7 @@ SHOW = Command(
 JOIN = Command(
     _join,
     _join_arguments,
-    "Let an agent into a team; it gets a mailbox there.",
+    "Let an agent into a team, also one of Claude Code's; it gets a mailbox there.",
     examples=("taskyard team join crew bob", "taskyard team join crew bob --pid $$"),
     exits=("5  a member of that name may still live",),
 )
@@ -197,11 +197,12 @@ LEAVE = Command(
     _leave_arguments,
     "Take an agent out of a team. Its unfinished tasks go back to the pool; its mail stays readable.",
     examples=("taskyard team leave crew bob",),
+    exits=("4  no such team or member", "5  it is a member that Claude Code runs"),
 )
 REMOVE = Command(
     _remove,
     _remove_arguments,
     "Dissolve a team. Its list stays; its mail is kept apart; unfinished tasks of its members are free again.",
     examples=("taskyard team remove crew", "taskyard team remove crew --force"),
-    exits=("5  a member may still live: --force",),
+    exits=("5  a member may still live: --force; or the team is Claude Code's",),
 )

@@ -71,7 +71,7 @@ def _take_back(args: Args, found: Sequence[Wanted]) -> int:
 
 
 def _wanted(args: Args, yard: Yard) -> Iterator[Wanted]:
-    from taskyard.app import project_here
+    from taskyard.surroundings import project_here
 
     root = project_here()
     if args.id is None and root is not None:

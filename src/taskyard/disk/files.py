@@ -32,10 +32,21 @@ _WHY = {
 }
 
 
+#: What a person can do about it.
+_ADVICE = {
+    errno.ENOSPC: "Make room on the disk, then try again.",
+    errno.EDQUOT: "Make room within your quota, then try again.",
+    errno.EROFS: "Mount it for writing, or choose another folder.",
+    errno.EACCES: "Ask its owner, or choose another folder.",
+    errno.EPERM: "Ask its owner, or choose another folder.",
+}
+
+
 def storage_error(path: str, error: OSError) -> StorageError:
     """`error` as a sentence about `path`."""
     why = _WHY.get(error.errno or 0) or os.strerror(error.errno or errno.EIO)
-    return StorageError(error.filename if isinstance(error.filename, str) else path, why)
+    named = error.filename if isinstance(error.filename, str) else path
+    return StorageError(named, why, advice=_ADVICE.get(error.errno or 0, ""))
 
 
 def read(path: str, *, most: int = LARGEST_RECORD) -> bytes | None:
@@ -118,20 +129,33 @@ def write_all(fd: int, data: bytes) -> None:
 
 
 def make_folder(path: str, *, mode: int = 0o700) -> None:
-    """Make `path` and its parents if they are missing; it must be a real folder, not a link.
+    """Make `path` and its parents if they are missing, each with `mode`; it must be a real folder, not a link.
 
     Raises:
         StorageError: it is a file or a link, or the disk refused.
     """
     try:
         if not os.path.isdir(path):
-            os.makedirs(path, mode=mode, exist_ok=True)
+            _make_missing(path, mode)
         found = os.lstat(path)
     except FileExistsError as error:
         raise StorageError(path, "it is a file, not a folder") from error
     except OSError as error:
         raise storage_error(path, error) from error
     check_folder(path, found)
+
+
+def _make_missing(path: str, mode: int) -> None:
+    """Make a folder and those above it that are missing; `os.makedirs` leaves those above open to others."""
+    missing = [path]
+    while (above := os.path.dirname(missing[-1])) not in ("", missing[-1]) and not os.path.lexists(above):
+        missing.append(above)
+    for folder in reversed(missing):
+        try:
+            os.mkdir(folder, mode)
+        except FileExistsError:
+            if not os.path.isdir(folder):  # else another process was quicker
+                raise
 
 
 def check_folder(path: str, found: os.stat_result) -> None:

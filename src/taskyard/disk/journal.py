@@ -2,8 +2,12 @@
 An append-only log in segments: `<folder>/<first position>.jsonl`.
 
 An entry is one write of newline, JSON, newline: a torn tail left by a killed writer then spoils
-its own line and not the next one. Its id is its position: the segment's first position plus the
-offset in it, so ids grow for ever and finding one takes one read.
+its own line and not the next one. After a whole entry comes the end of the log, or the newline of
+the next: one of which the disk took all but its last newline is ended by the next entry's first,
+has no second one after it, and is no entry. So its writer, who was refused, and its readers agree.
+
+Its id is its position: the segment's first position plus the offset in it, so ids grow for ever
+and finding one takes one read.
 
 Appending takes no lock, so nobody can be stopped while holding one: the kernel gives every write
 in append mode a place of its own. A segment counts up to its limit; a writer that finds its entry
@@ -31,6 +35,8 @@ _APPEND = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC
 
 #: Who wants one entry reads little; who goes on, much at a time.
 _FIRST_CHUNK, _CHUNK = 1 << 14, 1 << 20
+
+_NEWLINE = ord("\n")
 
 #: Raised in every forked child: it shares its parent's place in open files, and must open its own.
 _forks = 0
@@ -169,17 +175,19 @@ def _is_base(text: str) -> bool:
 
 
 def _lines(fd: int, offset: int) -> Iterator[tuple[int, bytes]]:
-    """Whole lines from `offset` on, each with where it starts; an unfinished last one is left out."""
+    """Lines from `offset` on that were written whole, each with where it starts."""
     rest, size = b"", _FIRST_CHUNK
     while chunk := os.pread(fd, size, offset + len(rest)):
         text, size = rest + chunk, _CHUNK
-        start = 0
-        while (stop := text.find(b"\n", start)) >= 0:
-            if stop > start:
+        start, last = 0, len(text) - 1  # what ends there may go on: what comes next says whether it is whole
+        while 0 <= (stop := text.find(b"\n", start)) < last:
+            if stop > start and text[stop + 1] == _NEWLINE:
                 yield offset + start, text[start:stop]
             start = stop + 1
         rest = text[start:]
         offset += start
+    if len(rest) > 1 and rest[-1] == _NEWLINE:
+        yield offset, rest[:-1]
 
 
 def _parsed(line: bytes) -> dict[str, object] | None:

@@ -7,9 +7,9 @@ Every error Taskyard raises on purpose.
   x NotFound                exit 4
     + TaskNotFound, JobNotFound, RecipientNotFound, TeamNotFound, ListNotFound, NothingFree
   x Conflict                exit 5   well formed, wrong moment: look again
-    + AlreadyClaimed, AlreadyResolved, Blocked, AgentBusy, BadTransition, Cycle,
+    + AlreadyClaimed, AlreadyResolved, StillOpen, Blocked, AgentBusy, BadTransition, Cycle,
       LeaseLost, HookRefused, AcceptanceFailed, Untrusted, PathsOverlap, AlreadyExists,
-      TeamHasLivingMembers
+      NothingToRestore, TeamHasLivingMembers
   x Busy                    exit 75  somebody holds the lock: try again
   x Damaged                 exit 1   a file cannot be read as what it should be
   x StorageError            exit 1   the disk said no
@@ -33,7 +33,9 @@ from taskyard.errors.conflicts import (
     Cycle,
     HookRefused,
     LeaseLost,
+    NothingToRestore,
     PathsOverlap,
+    StillOpen,
     TeamHasLivingMembers,
     Untrusted,
 )
@@ -84,8 +86,10 @@ __all__ = [
     "ListNotFound",
     "NotFound",
     "NothingFree",
+    "NothingToRestore",
     "PathsOverlap",
     "RecipientNotFound",
+    "StillOpen",
     "StorageError",
     "TaskNotFound",
     "TaskyardError",

@@ -6,7 +6,15 @@ from taskyard.errors.general import TaskyardError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
+
+
+#: More tasks than this are counted in a message, not named.
+_MOST_NAMED = 20
+
+
+#: So many ids are named in a sentence; `tasks` of the error has them all.
+_SHOWN = 10
 
 
 class Conflict(TaskyardError):
@@ -21,9 +29,23 @@ class AlreadyExists(Conflict):
 
     code = "already_exists"
 
-    def __init__(self, what: str, name: str) -> None:
-        super().__init__(f"There is already {what} called {name!r}.")
+    def __init__(self, what: str, name: str, *, hint: str = "") -> None:
+        """`hint`: a sentence on what to do next."""
+        super().__init__(f"There is already {what} called {name!r}.{' ' + hint if hint else ''}")
         self.name = name
+
+
+class NothingToRestore(AlreadyExists):
+    """The task is on the list: it was not removed, or is back already."""
+
+    def __init__(self, task_id: str, *, list_name: str) -> None:
+        super().__init__("a task", f"#{task_id}")
+        self.args = (
+            f"Task #{task_id} is on list {list_name!r}: there is nothing to restore."
+            f" `taskyard task show {task_id}` shows it.",
+        )
+        self.task_id = task_id
+        self.list = list_name
 
 
 class TeamHasLivingMembers(Conflict):
@@ -32,7 +54,9 @@ class TeamHasLivingMembers(Conflict):
     code = "team_has_living_members"
 
     def __init__(self, team: str, members: Sequence[str]) -> None:
-        super().__init__(f"Team {team!r} still has living members: {', '.join(members)}. Use --force to remove it.")
+        super().__init__(
+            f"Team {team!r} still has members that may live: {', '.join(members)}. Use --force to remove it."
+        )
         self.team = team
         self.members = tuple(members)
 
@@ -42,10 +66,21 @@ class AlreadyClaimed(Conflict):
 
     code = "already_claimed"
 
-    def __init__(self, task_id: str, owner: str) -> None:
-        super().__init__(f"Task #{task_id} is already claimed by {owner!r}.")
+    def __init__(self, task_id: str, owner: str, *, instance: str | None = None, forcible: bool = False) -> None:
+        """`instance`: the living holder, where it has the caller's own name. `forcible`: a person may insist."""
+        who, ask = repr(owner), f"Ask {owner!r}"
+        if instance is not None:
+            who = f"another living {owner!r} (instance {instance})"
+            ask = "If that is you, give the claim's token; if not, work under another name"
+        last = f"put it back into the pool with `taskyard task release {task_id} --force`"
+        if forcible:
+            last = "as a person, insist with --force"
+        super().__init__(
+            f"Task #{task_id} is already claimed by {who}. {ask}, take another with `taskyard task next`, or {last}."
+        )
         self.task_id = task_id
         self.owner = owner
+        self.instance = instance
 
 
 class AlreadyResolved(Conflict):
@@ -54,8 +89,20 @@ class AlreadyResolved(Conflict):
     code = "already_resolved"
 
     def __init__(self, task_id: str) -> None:
-        super().__init__(f"Task #{task_id} is already completed.")
+        super().__init__(f"Task #{task_id} is already completed. `taskyard task reopen {task_id}` opens it again.")
         self.task_id = task_id
+
+
+class StillOpen(Conflict):
+    """Tasks that are not completed are not put away without a word."""
+
+    code = "still_open"
+
+    def __init__(self, tasks: Sequence[str]) -> None:
+        which = ", ".join(f"#{task}" for task in tasks[:_SHOWN]) + (", …" if len(tasks) > _SHOWN else "")
+        how = f"{which} is not completed" if len(tasks) == 1 else f"{which} are not completed"
+        super().__init__(f"{how}. Complete first what is to be archived, remove it, or insist with --force.")
+        self.tasks = tuple(tasks)
 
 
 class Blocked(Conflict):
@@ -75,7 +122,9 @@ class AgentBusy(Conflict):
     code = "agent_busy"
 
     def __init__(self, agent: str, tasks: Sequence[str]) -> None:
-        super().__init__(f"{agent!r} still has open work: {', '.join('#' + t for t in tasks)}.")
+        super().__init__(
+            f"{agent!r} still has open work: {', '.join('#' + t for t in tasks)}. Complete or release that first."
+        )
         self.agent = agent
         self.tasks = tuple(tasks)
 
@@ -86,19 +135,22 @@ class BadTransition(Conflict):
     code = "bad_transition"
 
     def __init__(self, task_id: str, was: str, wanted: str) -> None:
-        super().__init__(f"Task #{task_id} is {was}; it cannot become {wanted} from there.")
+        hint = f" `taskyard task reopen {task_id}` makes it pending first." if was == "completed" else ""
+        super().__init__(f"Task #{task_id} is {was}; it cannot become {wanted} from there.{hint}")
         self.task_id = task_id
         self.was = was
         self.wanted = wanted
 
 
 class Cycle(Conflict):
-    """The dependency would make tasks wait for each other for ever."""
+    """Tasks would wait for each other for ever, or each be a part of the other."""
 
     code = "cycle"
 
     def __init__(self, path: Sequence[str]) -> None:
-        super().__init__(f"That would be a cycle: {' → '.join('#' + step for step in path)}.")
+        super().__init__(
+            f"That would be a cycle: {' → '.join('#' + step for step in path)}. Leave one of these dependencies out."
+        )
         self.path = tuple(path)
 
 
@@ -115,17 +167,27 @@ class LeaseLost(Conflict):
 
 
 class HookRefused(Conflict):
-    """A hook said no; nothing was saved."""
+    """A hook said no; nothing was saved but what an import had `added` before."""
 
     code = "hook_refused"
 
-    def __init__(self, event: str, hook: str, exit_code: int | None, stderr: str) -> None:
+    def __init__(self, event: str, hook: str, exit_code: int | None, stderr: str, *, added: Sequence[str] = ()) -> None:
         said = stderr.strip() or "(the hook said nothing on stderr)"
-        super().__init__(f"{event} hook feedback:\n[{hook}]: {said}")
+        text = f"{event} hook feedback:\n[{hook}]: {said}"
+        if added:
+            more = f" and {len(added) - _MOST_NAMED} more" if len(added) > _MOST_NAMED else ""
+            names = ", ".join("#" + task_id for task_id in added[:_MOST_NAMED])
+            text += f"\nAdded before it, and still there: {names}{more}."
+        super().__init__(text)
         self.event = event
         self.hook = hook
         self.hook_exit_code = exit_code
         self.stderr = stderr
+        self.added = tuple(added)
+
+    def after(self, added: Iterable[str]) -> HookRefused:
+        """The same refusal, in the middle of an import that had added these tasks."""
+        return HookRefused(self.event, self.hook, self.hook_exit_code, self.stderr, added=tuple(added))
 
 
 class AcceptanceFailed(Conflict):
@@ -160,7 +222,10 @@ class PathsOverlap(Conflict):
     code = "paths_overlap"
 
     def __init__(self, task_id: str, other: str, owner: str, paths: Sequence[str]) -> None:
-        super().__init__(f"Task #{task_id} shares {', '.join(paths)} with #{other}, which {owner!r} works on.")
+        super().__init__(
+            f"Task #{task_id} shares {', '.join(paths)} with #{other}, which {owner!r} works on. Agree with {owner!r}"
+            " first, or take another task."
+        )
         self.task_id = task_id
         self.other = other
         self.owner = owner

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from typing import ClassVar
 
 
@@ -43,7 +44,8 @@ class BadId(UsageError):
 
     def __init__(self, task_id: object) -> None:
         super().__init__(
-            f"{shown(task_id)} is no task id: ids are whole numbers from 1, written without leading zeros."
+            f"{shown(task_id)} is no task id: ids are whole numbers from 1 to 999,999,999 (at most nine digits),"
+            " written without leading zeros."
         )
         self.task_id = clipped(str(task_id))
 
@@ -64,8 +66,9 @@ class BadValue(UsageError):
 
     code = "bad_value"
 
-    def __init__(self, field: str, value: object, expected: str) -> None:
-        super().__init__(f"{field} cannot be {shown(value)}: expected {expected}.")
+    def __init__(self, field: str, value: object, expected: str, *, found: str = "") -> None:
+        """`found`: what it is instead ("is empty"), where the value itself would say little."""
+        super().__init__(f"{field} {found or f'cannot be {shown(value)}'}: expected {expected}.")
         self.field = field
         self.expected = expected
 
@@ -100,10 +103,26 @@ class StorageError(TaskyardError):
 
     code = "storage"
 
-    def __init__(self, path: str, why: str) -> None:
-        super().__init__(f"{path}: {why}.")
+    def __init__(self, path: str, why: str, *, advice: str = "", about: str = "", tasks: Sequence[str] = ()) -> None:
+        """Say what the disk refused.
+
+        Args:
+            path: The file or folder.
+            why: What is wrong, without a full stop.
+            advice: What to do about it, as a sentence.
+            about: What that means for the work at hand, as a sentence.
+            tasks: The ids of the tasks that were being written.
+        """
+        named = f"{_tasks(tasks)} could not be written ({path}): {why}." if tasks else f"{path}: {why}."
+        super().__init__(" ".join(part for part in (named, about, advice) if part))
         self.path = path
         self.why = why
+        self.advice = advice
+        self.tasks = tuple(tasks)
+
+    def writing(self, tasks: Sequence[str], about: str) -> StorageError:
+        """The same refusal, met while writing `tasks`; what is already about tasks stays as it is."""
+        return self if self.tasks else StorageError(self.path, self.why, advice=self.advice, about=about, tasks=tasks)
 
 
 class Cancelled(TaskyardError):
@@ -115,6 +134,12 @@ class Cancelled(TaskyardError):
     def __init__(self, what: str) -> None:
         super().__init__(f"{what} was ended because the caller gave up. Nothing was saved.")
         self.what = what
+
+
+def _tasks(ids: Sequence[str]) -> str:
+    """`Task #2`, or `Tasks #1, #2, #3 and 7 more`."""
+    named, rest = ", ".join(f"#{task_id}" for task_id in ids[:3]), len(ids) - 3
+    return f"Task{'s' if len(ids) > 1 else ''} {named}" + (f" and {rest} more" if rest > 0 else "")
 
 
 def clipped(value: str, most: int = 60) -> str:

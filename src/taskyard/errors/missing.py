@@ -46,8 +46,8 @@ class ListNotFound(NotFound):
     """No list of this name in the tasks folder."""
 
     def __init__(self, list_name: str, *, nearest: Sequence[str] = ()) -> None:
-        hint = f" Nearest: {', '.join(nearest)}." if nearest else ""
-        super().__init__(f"No list {list_name!r}.{hint}")
+        hint = f"Nearest: {', '.join(nearest)}." if nearest else "`taskyard lists` names those there are."
+        super().__init__(f"No list {list_name!r}. {hint}")
         self.list = list_name
         self.nearest = tuple(nearest)
 
@@ -71,8 +71,8 @@ class TeamNotFound(NotFound):
     code = "team_not_found"
 
     def __init__(self, team: str, *, nearest: Sequence[str] = ()) -> None:
-        hint = f" Nearest: {', '.join(nearest)}." if nearest else ""
-        super().__init__(f"No team {shown(team)}.{hint}")
+        hint = f"Nearest: {', '.join(nearest)}." if nearest else "`taskyard team list` names those there are."
+        super().__init__(f"No team {shown(team)}. {hint}")
         self.team = clipped(team)
         self.nearest = tuple(nearest)
 

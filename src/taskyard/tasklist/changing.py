@@ -78,8 +78,16 @@ class Changing:
         try:
             return self._decide(task_id, rule, act, with_blockers, whole_list)
         finally:
-            while self._set_aside:
-                self._on_aside(self._set_aside.pop())
+            self._tell_aside()
+
+    def _tell_aside(self) -> None:
+        """Tell of what was set aside, each once, whichever thread comes first."""
+        while True:
+            try:
+                task = self._set_aside.pop()
+            except IndexError:
+                return
+            self._on_aside(task)
 
     def _decide(self, task_id: str, rule: Rule, act: Act, with_blockers: bool, whole_list: bool) -> Task:
         reading: Sequence[str] = ()

@@ -25,6 +25,25 @@ def refuse_circles(waits: Mapping[str, Sequence[str]], *, through: Container[str
             raise Cycle(path)
 
 
+def cut_circles(parents: Mapping[str, str]) -> dict[str, str]:
+    """Of each circle in who is part of whom, the first given and its parent: without those there is none."""
+    place = {node: number for number, node in enumerate(parents)}
+    cut: dict[str, str] = {}
+    walked: dict[str, str] = {}  # by node: from where the walk began that came by
+    for start in parents:
+        node = start
+        while node in parents and node not in walked:
+            walked[node] = start
+            node = parents[node]
+        if node in parents and walked[node] == start:
+            circle = [node]
+            while (after := parents[circle[-1]]) != node:
+                circle.append(after)
+            first = min(circle, key=place.__getitem__)
+            cut[first] = parents[first]
+    return cut
+
+
 def _core(waits: Mapping[str, Sequence[str]]) -> dict[str, list[str]]:
     """What is left after taking away, again and again, everyone who waits for nobody left.
 

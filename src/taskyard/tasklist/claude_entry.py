@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 
 from taskyard.clock import iso, now_ms
-from taskyard.tasklist.json_shapes import as_name, as_object, as_text
+from taskyard.shapes import as_name, as_object, as_text
 from taskyard.tasklist.message import MESSAGE, TYPES, Message
 
 TYPE_CHECKING = False

@@ -25,10 +25,10 @@ from taskyard import message_ids
 from taskyard.disk import files
 from taskyard.errors import BadText, BadValue, Busy, Damaged, StorageError
 from taskyard.names import folder_name
+from taskyard.shapes import as_list, as_name, as_object
 from taskyard.tasklist import claude_teams
 from taskyard.tasklist.claude_entry import from_entry, to_entry
 from taskyard.tasklist.claude_teams import ClaudeTeam, TeamLock, as_json
-from taskyard.tasklist.json_shapes import as_array, as_name, as_object
 from taskyard.tasklist.message import Message, encoded
 
 TYPE_CHECKING = False
@@ -46,6 +46,8 @@ FETCH_TIMEOUT = 2.0
 #: An inbox that nobody drains grows; one beyond this is no inbox.
 LARGEST_INBOX = 64 * 1024 * 1024
 
+_NO_MESSAGE = "entry {} is no message we can keep"
+
 
 class ClaudeMail:
     """One team's mail on Claude Code's side; a team that it does not have has none."""
@@ -54,6 +56,7 @@ class ClaudeMail:
         self.claude = claude
         self.team = team
         self.folder = claude_teams.team_folder(claude, team)
+        self.config_file = claude_teams.config_file(claude, team)
         self._config: tuple[Signature | None, ClaudeTeam | None] = (None, None)
         self._seen: dict[str, Signature | None] = {}
 
@@ -63,12 +66,21 @@ class ClaudeMail:
         Raises:
             Damaged: its file cannot be read.
         """
-        signature = _signature(f"{self.folder}/config.json")
+        signature = _signature(self.config_file)
         if signature is None:
             return None
         if signature != self._config[0]:
             self._config = (signature, claude_teams.read(self.claude, self.team))
         return self._config[1]
+
+    def config_or(self, damaged: list[Damaged]) -> ClaudeTeam | None:
+        """The same, or None where it cannot be read; why not is noted in `damaged`, once."""
+        try:
+            return self.config()
+        except Damaged as error:
+            if error.file not in [known.file for known in damaged]:
+                damaged.append(error)
+            return None
 
     def carries(self, name: str) -> bool:
         """Whether mail to `name` goes to an inbox: it is a member that does not read through us."""
@@ -137,6 +149,19 @@ class ClaudeMail:
             return damaged, _signature(path)  # under the lock: what is written after it is news
 
 
+def damage(path: str, *, entries: bool) -> list[Damaged]:
+    """Why an inbox cannot be read; with `entries`, which of them are no messages. Nothing is moved."""
+    try:
+        found = _entries(path)
+    except Damaged as error:
+        return [error]
+    return [
+        Damaged(path, _NO_MESSAGE.format(at))
+        for at, (key, entry) in enumerate(zip(_keys(found), found))
+        if entries and not key and not _is_read(entry)
+    ]
+
+
 def _import(path: str, lock: TeamLock, name: str, team: str, box: Box, new_id: Callable[[str], str]) -> list[Damaged]:
     """The five steps, under the inbox's lock."""
     entries = _entries(path)
@@ -150,7 +175,7 @@ def _import(path: str, lock: TeamLock, name: str, team: str, box: Box, new_id: C
             continue
         message = from_entry(entry, message_id=new_id(entry["from"]), recipient=name, team=team) if key else None
         if message is None or not _put(f"{_stage(box)}/{message.id}.{key}", message):
-            damaged.append(Damaged(path, f"entry {at} is no message we can keep"))
+            damaged.append(Damaged(path, _NO_MESSAGE.format(at)))
         else:
             staged[key] = f"{message.id}.{key}"
     remembered |= staged.keys()
@@ -208,7 +233,7 @@ def _entries(path: str) -> list[Any]:
     if data is None:
         return []
     try:
-        entries = as_array(json.loads(data))
+        entries = as_list(json.loads(data))
     except (ValueError, RecursionError) as error:
         raise Damaged(path, f"it is no JSON ({error})") from error
     if entries is None:
@@ -242,7 +267,7 @@ def _is_read(value: object) -> bool:
 
 def _remembered(memory: str) -> set[str]:
     data = files.read(memory)
-    return set() if data is None else {str(key) for key in as_array(json.loads(data)) or ()}
+    return set() if data is None else {str(key) for key in as_list(json.loads(data)) or ()}
 
 
 def _signature(path: str) -> Signature | None:

@@ -16,9 +16,9 @@ from taskyard.disk import files
 from taskyard.disk.folder_lock import FolderLock
 from taskyard.disk.kernel_lock import RangeLock
 from taskyard.disk.mounts import is_network
-from taskyard.errors import AlreadyExists, Busy, Damaged, TeamNotFound
+from taskyard.errors import AlreadyExists, BadName, Busy, Damaged, StorageError, TeamNotFound
 from taskyard.names import check_name, folder_name
-from taskyard.tasklist.json_shapes import as_array, as_name, as_number, as_object, as_text
+from taskyard.shapes import as_list, as_name, as_number, as_object, as_text
 from taskyard.typed import NamedTuple
 
 TYPE_CHECKING = False
@@ -131,17 +131,29 @@ def listing(claude: str) -> tuple[list[ClaudeTeam], list[Damaged]]:
     """Every team of Claude Code's, and what could not be read."""
     teams: list[ClaudeTeam] = []
     damaged: list[Damaged] = []
-    try:
-        names = sorted(os.listdir(f"{claude}/teams"))
-    except OSError:
-        return teams, damaged
-    for name in names:
+    for name in names(claude):
         try:
-            if name == folder_name("a team", name) and (team := read(claude, name)):
+            if team := read(claude, name):
                 teams.append(team)
         except Damaged as error:
             damaged.append(error)
     return teams, damaged
+
+
+def names(claude: str) -> list[str]:
+    """The folder names of all teams of Claude Code's."""
+    try:
+        found = sorted(os.listdir(f"{claude}/teams"))
+    except OSError:
+        return []
+    return [name for name in found if _is_team(name)]
+
+
+def _is_team(name: str) -> bool:
+    try:
+        return folder_name("a team", name) == name
+    except BadName:
+        return False  # a file of somebody else's, with a name that no team can have
 
 
 def join_claude_team(
@@ -165,7 +177,8 @@ def join_claude_team(
         found = _team(config, os.path.basename(folder))
         if there := found.member(name):
             if not there.is_ours:
-                raise AlreadyExists(f"a member of team {found.name!r}", there.name)
+                hint = "It is not run by Taskyard: join under another name."
+                raise AlreadyExists(f"a member of team {found.name!r}", there.name, hint=hint)
             return there
         entry = _entry(found.name, name, colour, cwd or os.getcwd())
         config["members"].append(entry)
@@ -202,21 +215,24 @@ def _config(path: str) -> dict[str, Any] | None:
     Raises:
         Damaged: it is anything else.
     """
-    data = files.read(path)
+    try:
+        data = files.read(path)
+    except StorageError as error:
+        raise Damaged(path, error.why) from error
     if data is None:
         return None
     try:
         config = as_object(json.loads(data))
     except (ValueError, RecursionError) as error:
         raise Damaged(path, f"it is no JSON ({error})") from error
-    if config is None or as_array(config.get("members")) is None:
+    if config is None or as_list(config.get("members")) is None:
         raise Damaged(path, "it is no team: it has no list of members")
     return config
 
 
 def _team(config: dict[str, Any], folder: str) -> ClaudeTeam:
     process = as_object(config.get("leadProcess")) or {}
-    members = (_member(entry) for entry in as_array(config.get("members")) or ())
+    members = (_member(entry) for entry in as_list(config.get("members")) or ())
     return ClaudeTeam(
         name=as_name(config.get("name")) or folder,
         lead=as_text(config.get("leadAgentId")).partition("@")[0] or "team-lead",

@@ -11,8 +11,10 @@ from __future__ import annotations
 from taskyard.errors import AcceptanceFailed, Busy, Damaged, NotFound, Untrusted
 from taskyard.shapes import as_object
 from taskyard.tasklist import rules
+from taskyard.tasklist.graph import with_blocks
 from taskyard.tasklist.model import Act, Decision, Facts, Task, TaskStatus
 from taskyard.tasklist.nudge import verification_nudge
+from taskyard.tasklist.parents import NoParent, parent_in, refuse_bad_parent
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -31,16 +33,30 @@ class _Changed(Exception):
 def carry_out(tasks: TaskList, task_id: str, patch: rules.Patch, caller: rules.Caller, act: Act) -> tuple[Task, Task]:
     """Do the update; the task as it was and as it is now."""
     completing = patch.status is TaskStatus.COMPLETED
+    parent = parent_in(patch.metadata or {}) or parent_in({"taskyard": patch.extras})
     for _ in range(_TRIES):
         asked = _asked(tasks, task_id, patch, caller) if completing else None
         evidence = _evidence(tasks, asked) if asked is not None else {}
         deciding = _Deciding(patch, caller, asked, evidence)
         try:
-            task = tasks.store.update(task_id, deciding, act, with_blockers=patch.status is not None)
+            task = _decided(tasks, task_id, deciding, act, whole=parent is not None)
         except _Changed:
+            continue
+        except NoParent as missing:
+            tasks.store.get(missing.parent)  # says that there is none, and what is near
             continue
         return deciding.before or task, task
     raise Busy(f"task #{task_id}", "somebody who keeps changing it", 0.0)
+
+
+def _decided(tasks: TaskList, task_id: str, deciding: _Deciding, act: Act, *, whole: bool) -> Task:
+    """`whole`: two who make each other's task the parent of their own must see each other: the list decides."""
+    status = deciding.patch.status
+    if status is TaskStatus.IN_PROGRESS and tasks.settings.paths_policy == "refuse":
+        from taskyard.tasklist.overlap import update_refusing
+
+        return update_refusing(tasks.store, task_id, deciding, act, whole_list=whole)
+    return tasks.store.update(task_id, deciding, act, with_blockers=status is not None, whole_list=whole)
 
 
 class _Deciding:
@@ -49,14 +65,15 @@ class _Deciding:
     def __init__(
         self, patch: rules.Patch, caller: rules.Caller, asked: Task | None, evidence: dict[str, object]
     ) -> None:
-        self._patch, self._caller, self._asked, self._evidence = patch, caller, asked, evidence
+        self.patch, self._caller, self._asked, self._evidence = patch, caller, asked, evidence
         self.before: Task | None = None
 
     def __call__(self, facts: Facts) -> Decision:
         if self._asked is not None and _matters(facts.task) != _matters(self._asked):
             raise _Changed
         self.before = facts.task
-        decision = rules.apply(facts, self._patch, self._caller)
+        decision = rules.apply(facts, self.patch, self._caller)
+        refuse_bad_parent(facts, decision.task)
         if not self._evidence:
             return decision
         extra = {"taskyard": {**decision.task.extra, "evidence": self._evidence}}
@@ -94,9 +111,11 @@ def _matters(task: Task) -> tuple[object, ...]:
     return task.status, task.owner, task.blocked_by, task.extra.get("acceptance")
 
 
-def aftermath(tasks: TaskList, done: Task, by: str | None, *, is_main: bool) -> Task:
+def aftermath(tasks: TaskList, done: Task, by: str | None) -> Task:
     """`done` with who is ready now, each told once, and perhaps the word about a verifier."""
-    waiting = [other for task_id in done.blocks if (other := _look(tasks, task_id)) is not None]
+    dependents = tasks.store.waiting_for(done.id)
+    done = with_blocks(done, dependents)
+    waiting = [other for task_id in dependents if (other := _look(tasks, task_id)) is not None]
     blockers = {blocker for other in waiting for blocker in other.blocked_by}
     known = {task_id: found for task_id in blockers if (found := _look(tasks, task_id)) is not None}
     ready = rules.made_ready(done, waiting, known)
@@ -105,11 +124,14 @@ def aftermath(tasks: TaskList, done: Task, by: str | None, *, is_main: bool) -> 
             text = f"Task #{other.id} is ready: its last blocker, #{done.id}, is completed."
             data = {"taskId": other.id, "subject": other.subject, "unblockedBy": done.id}
             tasks.outside.tell(other.owner, sender=by, kind="message", text=text, data=data)
-    notes: tuple[str, ...] = ()
-    if is_main and not ready and tasks.settings.verify_nudge and tasks.store.is_finished():
-        nudge = verification_nudge(tasks.list(), verifier=tasks.settings.verifier)
-        notes = (nudge,) if nudge else ()
-    return done._replace(ready=tuple(other.id for other in ready), notes=notes)
+    return done._replace(ready=tuple(other.id for other in ready), notes=() if ready else _nudge(tasks, by))
+
+
+def _nudge(tasks: TaskList, by: str | None) -> tuple[str, ...]:
+    if not (tasks.settings.verify_nudge and tasks.outside.is_main(by) and tasks.store.is_finished()):
+        return ()
+    nudge = verification_nudge(tasks.list(), verifier=tasks.settings.verifier)
+    return (nudge,) if nudge else ()
 
 
 def _was_last(tasks: TaskList, done: Task, other: Task) -> bool:

@@ -3,7 +3,8 @@ The older `tasks.json`: one file with a whole list. Read where no `N.json` wins 
 
     {"tasks": [{"id": 1, "title": "…", "status": "in_progress", "owner": "teammate-1", "dependencies": [2]}]}
 
-`teammate-N` means the Nth tracker on the list, whose subject is the teammate's name.
+`teammate-N` means the Nth tracker on the list, whose subject is the teammate's name. An entry that has an id and
+cannot be read is a task nobody can read yet: its id is spent, and whoever waits for it waits.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from taskyard.names import is_id
 from taskyard.shapes import as_list, as_object
 from taskyard.tasklist.model import DamagedFile, Task
 from taskyard.tasklist.task_file import DeletedMark, Unreadable, document, task_from
+from taskyard.typed import NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,40 +26,78 @@ if TYPE_CHECKING:
 _ALIASES = {"title": "subject", "dependencies": "blockedBy"}
 
 
+class _Content(NamedTuple):
+    """What the file said when it was last read."""
+
+    tasks: Mapping[str, Task] = {}
+    broken: Mapping[str, DamagedFile] = {}
+    highest: int = 0
+    damage: DamagedFile | None = None
+
+
 class Consolidated:
     """The `tasks.json` of one list, read again only when it changes."""
 
     def __init__(self, path: str) -> None:
         self._path = path
         self._look: tuple[int, int, int] | None = None
-        self._tasks: dict[str, Task] = {}
-        self.damage: DamagedFile | None = None
+        self._content = _Content()
 
     def tasks(self) -> Mapping[str, Task]:
         """What it holds, by id; nothing if there is no such file."""
+        return self._now().tasks
+
+    def broken(self) -> Mapping[str, DamagedFile]:
+        """Its tasks that have an id and cannot be read, by id."""
+        return self._now().broken
+
+    def highest(self) -> int:
+        """The highest id in it, readable or not, deleted or not."""
+        return self._now().highest
+
+    def damage(self) -> DamagedFile | None:
+        """Why it cannot be read as a whole, or what in it has not even an id."""
+        return self._now().damage
+
+    def _now(self) -> _Content:
         if not os.access(self._path, os.F_OK):  # asked at every create: a refusal is cheaper than an exception
-            self._look, self._tasks, self.damage = None, {}, None
-            return self._tasks
+            self._look, self._content = None, _NOTHING
+            return _NOTHING
         found = os.lstat(self._path)
         look = (found.st_mtime_ns, found.st_size, found.st_ino)
         if look != self._look:
-            self._look, self._tasks, self.damage = look, {}, None
-            self._read()
-        return self._tasks
+            self._look, self._content = look, _read(self._path)
+        return self._content
 
-    def _read(self) -> None:
+
+_NOTHING = _Content()
+
+
+def _read(path: str) -> _Content:
+    try:
+        data = files.read(path)
+        rows = as_list(document(data if data is not None else b"{}").get("tasks", []))
+    except (Unreadable, Damaged, StorageError) as why:
+        return _Content(damage=DamagedFile("tasks.json", getattr(why, "why", str(why))))
+    if rows is None:
+        return _Content(damage=DamagedFile("tasks.json", "its tasks are no list"))
+    tasks: dict[str, Task] = {}
+    broken: dict[str, DamagedFile] = {}
+    highest, damage = 0, None
+    for row in rows:
+        raw = {_ALIASES.get(key, key): value for key, value in (as_object(row) or {}).items()}
+        task_id = str(raw.get("id"))
+        if not is_id(task_id):
+            damage = DamagedFile("tasks.json", f"one of its tasks cannot be read: {str(row)[:60]}")
+            continue
+        highest = max(highest, int(task_id))
         try:
-            data = files.read(self._path)
-            rows = document(data if data is not None else b"{}").get("tasks", [])
-        except (Unreadable, Damaged, StorageError) as why:
-            self.damage = DamagedFile("tasks.json", getattr(why, "why", str(why)))
-            return
-        for row in as_list(rows) or []:
-            task = _task(row)
-            if task is not None:
-                self._tasks[task.id] = task
-            else:
-                self.damage = DamagedFile("tasks.json", f"one of its tasks cannot be read: {str(row)[:60]}")
+            tasks[task_id] = task_from(task_id, raw)
+        except DeletedMark:
+            pass  # gone, as an older writer says it; only its id is spent
+        except Unreadable as why:
+            broken[task_id] = DamagedFile("tasks.json", f"its task #{task_id} cannot be read: {why}")
+    return _Content(tasks, {key: found for key, found in broken.items() if key not in tasks}, highest, damage)
 
 
 def named_owner(task: Task, trackers: Sequence[Task]) -> Task:
@@ -70,17 +110,3 @@ def named_owner(task: Task, trackers: Sequence[Task]) -> Task:
     ):
         return task
     return task._replace(owner=trackers[int(number) - 1].subject)
-
-
-def _task(row: object) -> Task | None:
-    found = as_object(row)
-    if found is None:
-        return None
-    raw = {_ALIASES.get(key, key): value for key, value in found.items()}
-    task_id = str(raw.get("id"))
-    if not is_id(task_id):
-        return None
-    try:
-        return task_from(task_id, raw)
-    except (Unreadable, DeletedMark):
-        return None

@@ -10,9 +10,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from taskyard.clock import now_ms
-from taskyard.errors import AlreadyExists, Cycle, Damaged, TaskNotFound
+from taskyard.errors import Cycle, Damaged, NothingToRestore, TaskNotFound
 from taskyard.tasklist import graph, history
 from taskyard.tasklist.model import Act, Draft, Task, TaskStatus
+from taskyard.tasklist.parents import NoParent, check_parent, parent_in, untangled
+from taskyard.tasklist.rules import refuse_open
 from taskyard.tasklist.starting_over import Interfered
 from taskyard.tasklist.writer import Write
 
@@ -62,6 +64,7 @@ def create_linked(files: ListFiles, draft: Draft, act: Act, task_id: str | None)
         seen = {other: files.seen(other) for other in others}
         _refuse_cycle_through(files, draft)
         new_id = task_id or files.next_id()
+        _check_parent(files, new_id, draft)
         task = new_task(new_id, draft)
         after = {other: found for other, (found, _) in seen.items()}
         for other in draft.blocks:
@@ -81,6 +84,14 @@ def _refuse_cycle_through(files: ListFiles, draft: Draft) -> None:
                 raise Cycle(trail)
 
 
+def _check_parent(files: ListFiles, task_id: str, draft: Draft) -> None:
+    if (parent := parent_in(draft.metadata)) is not None:
+        try:
+            check_parent(task_id, parent, files.tasks.look)
+        except NoParent:
+            raise files.missing(parent) from None
+
+
 def link(files: ListFiles, edges: Sequence[Edge], act: Act) -> None:
     """Make each (blocker, blocked) wait: all or none."""
     ids = sorted({task_id for edge in edges for task_id in edge}, key=int)
@@ -95,27 +106,34 @@ def link(files: ListFiles, edges: Sequence[Edge], act: Act) -> None:
         _commit(files, hold, act, seen, after)
 
 
-def unlink(files: ListFiles, edges: Sequence[Edge], act: Act) -> None:
-    """Take dependencies away, from both sides, also where only one side has them."""
+def unlink(files: ListFiles, edges: Sequence[Edge], act: Act) -> tuple[Edge, ...]:
+    """Take dependencies away, from both sides, also where only one side has them; which were there."""
     ids = sorted({task_id for edge in edges for task_id in edge}, key=int)
     with files.hold(ids, whole=True) as hold:
         seen: dict[str, tuple[Task, Seen | None]] = {}
+        missing: dict[str, TaskNotFound] = {}
         for task_id in ids:
             try:
                 seen[task_id] = files.seen(task_id)
-            except TaskNotFound:
-                if any(task_id == blocked for _, blocked in edges):
-                    raise
-                # A dangling blocker is taken away like any other.
+            except TaskNotFound as error:
+                missing[task_id] = error
         after = {task_id: found for task_id, (found, _) in seen.items()}
+        there: list[Edge] = []
         for blocker, blocked in edges:
+            if blocked in missing:
+                raise missing[blocked]
+            if blocker in missing and blocker not in after[blocked].blocked_by:
+                raise missing[blocker]  # one that is gone and still waited for is taken away like any other
+            if blocker in after[blocked].blocked_by or (blocker in after and blocked in after[blocker].blocks):
+                there.append((blocker, blocked))
             after[blocked] = _without(after[blocked], blocked_by=blocker)
             if blocker in after:
                 after[blocker] = _without(after[blocker], blocks=blocked)
         _commit(files, hold, act, seen, after)
+    return tuple(there)
 
 
-def remove(files: ListFiles, task_ids: Sequence[str], act: Act) -> tuple[Task, ...]:
+def remove(files: ListFiles, task_ids: Sequence[str], act: Act, *, only_done: bool = False) -> tuple[Task, ...]:
     """Take tasks off the list and out of everyone's dependencies; the mark stays above them."""
     doomed = dict.fromkeys(task_ids)
     neighbours = [
@@ -125,6 +143,8 @@ def remove(files: ListFiles, task_ids: Sequence[str], act: Act) -> tuple[Task, .
     ]
     with files.hold([*doomed, *neighbours], whole=True) as hold:
         gone = {task_id: files.seen(task_id) for task_id in doomed}
+        if only_done:
+            refuse_open(task for task, _ in gone.values())
         _refuse_new_neighbours(files, gone, neighbours)
         seen, _ = _still_there(files, neighbours)  # those that went away meanwhile need nothing
         after = {task_id: found for task_id, (found, _) in seen.items()}
@@ -164,7 +184,7 @@ def restore(files: ListFiles, task_id: str, act: Act) -> Task:
         before = _place_for(files, task_id)
         seen, damaged = _still_there(files, others)
         after = {other: found for other, (found, _) in seen.items()}
-        after[task_id] = _revived(past[0], keep=damaged)
+        after[task_id] = untangled(_revived(past[0], keep=damaged), files.tasks.look)
         edges = [(other, task_id) for other in past[0].blocked_by] + [(task_id, other) for other in past[0].blocks]
         for edge in edges:
             if all(end in after for end in edge) and graph.closing_path(_Graph(files, after), edge) is None:
@@ -175,14 +195,14 @@ def restore(files: ListFiles, task_id: str, act: Act) -> Task:
     return task
 
 
-def _never_gone(files: ListFiles, task_id: str) -> AlreadyExists | Damaged | TaskNotFound:
+def _never_gone(files: ListFiles, task_id: str) -> NothingToRestore | Damaged | TaskNotFound:
     """Why there is nothing to bring back: the log does not know the task."""
     seen = files.tasks.reader.read(task_id)
     if seen is None or (seen.task is None and seen.damage is None):
         return files.missing(task_id)
-    return (
-        AlreadyExists("a task", f"#{task_id}") if seen.task else Damaged(files.folder.task(task_id), str(seen.damage))
-    )
+    if seen.task:
+        return NothingToRestore(task_id, list_name=files.folder.name)
+    return Damaged(files.folder.task(task_id), str(seen.damage))
 
 
 def _place_for(files: ListFiles, task_id: str) -> Seen | None:
@@ -191,7 +211,7 @@ def _place_for(files: ListFiles, task_id: str) -> Seen | None:
         files.seen(task_id)
     except TaskNotFound:
         return files.tasks.reader.read(task_id)
-    raise AlreadyExists("a task", f"#{task_id}")
+    raise NothingToRestore(task_id, list_name=files.folder.name)
 
 
 def _still_there(files: ListFiles, ids: Sequence[str]) -> tuple[dict[str, tuple[Task, Seen | None]], set[str]]:

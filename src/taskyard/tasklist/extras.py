@@ -7,7 +7,9 @@ write the same metadata, and a value of the wrong type is then as good as absent
 
 from __future__ import annotations
 
-from taskyard.errors import BadText, BadValue
+from collections.abc import Iterable
+
+from taskyard.errors import BadText, BadValue, shown
 from taskyard.names import check_id, check_text, is_id
 from taskyard.shapes import as_list, as_object
 from taskyard.tasklist.path_overlap import paths_overlap as paths_overlap  # part of the same vocabulary
@@ -84,6 +86,51 @@ def check_extras(
     if acceptance is not None:
         checked["acceptance"] = _acceptance(acceptance)
     return checked
+
+
+def check_named(given: Mapping[str, object]) -> dict[str, object]:
+    """`check_extras` for fields whose names come from outside too.
+
+    Raises:
+        BadValue: there is no such field; names those there are.
+    """
+    for name in given:
+        if name not in EXTRAS:
+            known = f"{', '.join(EXTRAS)}, or a key of metadata"
+            raise BadValue(shown(name), None, known, found="is no field of a task")
+    return check_extras(**given)
+
+
+def check_ours(value: object, *, is_new: bool) -> dict[str, object]:
+    """What `metadata.taskyard` may hold if given whole: fields we know are checked, others kept as they are.
+
+    Raises:
+        BadValue, BadText, BadId: it is no object, a field is malformed, or a new task is to be `held`.
+    """
+    given = as_object(value)
+    if given is None:
+        raise BadValue("metadata.taskyard", value, "an object")
+    held = given.get("held", False)
+    if type(held) is not bool or (is_new and held):
+        raise BadValue("held", held, "no such field: losing its holders sets a task aside", found="is not set by hand")
+    checked = check_extras(**{name: given[name] for name in EXTRAS if name in given})
+    return {name: checked.get(name, item) for name, item in given.items() if name in checked or name not in EXTRAS}
+
+
+def check_clear(fields: str | Iterable[str]) -> tuple[str, ...]:
+    """The names of optional fields to take away.
+
+    Raises:
+        BadValue: one is no such name.
+    """
+    known = (*EXTRAS, "held")
+    if not isinstance(fields, Iterable):  # pyright: ignore[reportUnnecessaryIsInstance]  # callers without a type checker
+        raise BadValue("clear", fields, f"one or more of {', '.join(known)}")
+    names = (fields,) if isinstance(fields, str) else tuple(fields)
+    for name in names:
+        if name not in known:
+            raise BadValue("clear", name, f"one of {', '.join(known)}")
+    return names
 
 
 def priority_of(task: Task) -> int:

@@ -72,25 +72,29 @@ class FileStore:
             listing, _ = tasks.listing(self._files.known)
         return listing
 
+    def waiting_for(self, task_id: str) -> Sequence[str]:
+        """Who waits for a task, by their own word."""
+        return self._files.tasks.waiting_for(task_id)
+
     def is_finished(self) -> bool:
         """Whether nothing that people see is open."""
         return not self._files.tasks.any_open()
 
     def changes(self, since: int = 0, *, task_id: str | None = None) -> Iterator[Change]:
         """The event log from an id on, or one task's part of it, oldest first."""
-        writer = self._files.writer_if_allowed() if self._files.folder.exists() else None
-        if writer is None:
+        if not self._files.folder.exists():
             return iter(())
-        from taskyard.tasklist import history
+        from taskyard.tasklist import past
 
-        if task_id is not None:
-            return (change for change in history.life(writer.journal, writer.ledger, task_id) if change.id >= since)
-        return history.changes(writer.journal, writer.ledger, since, self._files.settler.settle_if_free)
+        return past.changes(self._files, since, task_id=task_id)
 
     def position(self) -> int:
         """The id the next change will have, or a smaller one."""
-        writer = self._files.writer_if_allowed() if self._files.folder.exists() else None
-        return writer.journal.end() if writer is not None else 0
+        if not self._files.folder.exists():
+            return 0
+        from taskyard.tasklist import past
+
+        return past.position(self._files)
 
     def wait(self, timeout: float) -> bool:
         """Sleep until something may have changed, at most `timeout` seconds; whether something may have."""
@@ -105,6 +109,13 @@ class FileStore:
 
     def create(self, draft: Draft, act: Act, *, task_id: str | None = None) -> Task:
         """Put a new task on the list."""
+        if "taskyard" in draft.metadata:
+            from taskyard.tasklist.parents import parent_in
+
+            if parent_in(draft.metadata) is not None:
+                from taskyard.tasklist.edges import create_linked
+
+                return self._files.persist(lambda: create_linked(self._files, draft, act, task_id))
         return self._changes.create(draft, act, task_id)
 
     def update(
@@ -138,17 +149,17 @@ class FileStore:
 
         self._files.persist(lambda: link(self._files, edges, act))
 
-    def unlink(self, edges: Sequence[Edge], act: Act) -> None:
-        """Take dependencies away."""
+    def unlink(self, edges: Sequence[Edge], act: Act) -> tuple[Edge, ...]:
+        """Take dependencies away; which were there."""
         from taskyard.tasklist.edges import unlink
 
-        self._files.persist(lambda: unlink(self._files, edges, act))
+        return self._files.persist(lambda: unlink(self._files, edges, act))
 
-    def remove(self, task_ids: Sequence[str], act: Act) -> tuple[Task, ...]:
+    def remove(self, task_ids: Sequence[str], act: Act, *, only_done: bool = False) -> tuple[Task, ...]:
         """Take tasks off the list, and out of everyone's dependencies."""
         from taskyard.tasklist.edges import remove
 
-        return self._files.persist(lambda: remove(self._files, task_ids, act))
+        return self._files.persist(lambda: remove(self._files, task_ids, act, only_done=only_done))
 
     def restore(self, task_id: str, act: Act) -> Task:
         """Bring a removed task back under its id."""

@@ -39,10 +39,11 @@ def mirrored(tasks: Sequence[Task]) -> list[Task]:
     for task in tasks:
         for blocker in task.blocked_by:
             blocks.setdefault(blocker, []).append(task.id)
-    return [_with_blocks(task, blocks.get(task.id)) for task in tasks]
+    return [with_blocks(task, blocks.get(task.id)) for task in tasks]
 
 
-def _with_blocks(task: Task, found: list[str] | None) -> Task:
+def with_blocks(task: Task, found: Sequence[str] | None) -> Task:
+    """The task with `found` as those who wait for it; no new record where it says so already."""
     if not found:
         return task if not task.blocks else task._replace(blocks=())
     if len(found) == len(task.blocks) and set(found) == set(task.blocks):

@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+from taskyard.names import is_id
 from taskyard.shapes import as_object
+from taskyard.tasklist.ledger import Row
 from taskyard.tasklist.model import Act, Change, Task
 from taskyard.tasklist.task_file import DeletedMark, Unreadable, task_from
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
+    from typing import Protocol
 
     from taskyard.disk.journal import Journal
-    from taskyard.tasklist.ledger import Ledger, Row
+
+    class Rows(Protocol):
+        """A ledger, as far as the past needs one."""
+
+        def row(self, task_id: str) -> Row: ...
 
 
-def changes(journal: Journal, ledger: Ledger, since: int, settle: Callable[[str], bool]) -> Iterator[Change]:
+def changes(journal: Journal, ledger: Rows, since: int, settle: Callable[[str], bool]) -> Iterator[Change]:
     """Every change from an id on, oldest first; those whose writer died before they took effect say so.
 
     A change whose writer has not finished is settled first, by `settle(task id)`. Where that cannot be
@@ -37,7 +44,7 @@ def changes(journal: Journal, ledger: Ledger, since: int, settle: Callable[[str]
             return
 
 
-def _unfinished(ledger: Ledger, change: Change) -> str | None:
+def _unfinished(ledger: Rows, change: Change) -> str | None:
     """A task of `change` that its writer has not got to."""
     return next((task_id for task_id in change.tasks if _is_open(ledger.row(task_id), change.id)), None)
 
@@ -50,7 +57,7 @@ class _Broken(Exception):
     """A spoiled row or entry: what came before it is not found from there."""
 
 
-def life(journal: Journal, ledger: Ledger, task_id: str) -> list[Change]:
+def life(journal: Journal, ledger: Rows, task_id: str) -> list[Change]:
     """Every change of one task, oldest first, by following its entries back."""
     try:
         return [*_backwards(journal, ledger, task_id)][::-1]
@@ -58,7 +65,7 @@ def life(journal: Journal, ledger: Ledger, task_id: str) -> list[Change]:
         return _life_by_scan(journal, ledger, task_id)
 
 
-def _backwards(journal: Journal, ledger: Ledger, task_id: str) -> Iterator[Change]:
+def _backwards(journal: Journal, ledger: Rows, task_id: str) -> Iterator[Change]:
     """The changes of one task, newest first."""
     position = ledger.row(task_id).entry
     while position is not None:
@@ -71,7 +78,7 @@ def _backwards(journal: Journal, ledger: Ledger, task_id: str) -> Iterator[Chang
         position = before if isinstance(before, int) and before < position else None
 
 
-def _life_by_scan(journal: Journal, ledger: Ledger, task_id: str) -> list[Change]:
+def _life_by_scan(journal: Journal, ledger: Rows, task_id: str) -> list[Change]:
     return [
         change
         for change in changes(journal, ledger, 0, lambda _: False)
@@ -79,7 +86,7 @@ def _life_by_scan(journal: Journal, ledger: Ledger, task_id: str) -> list[Change
     ]
 
 
-def last_seen(journal: Journal, ledger: Ledger, task_id: str) -> tuple[Task, Change] | None:
+def last_seen(journal: Journal, ledger: Rows, task_id: str) -> tuple[Task, Change] | None:
     """How a task looked when it was last there, and the change that took it away; no more is read than that."""
     try:
         return _last_in(_backwards(journal, ledger, task_id), task_id)
@@ -95,6 +102,18 @@ def _last_in(newest_first: Iterable[Change], task_id: str) -> tuple[Task, Change
             return task, later or change
         later = change
     return None
+
+
+def rows_from(journal: Journal) -> dict[str, Row]:
+    """Where the log last tells of each task: a ledger that was lost, as far as the log knows it."""
+    entries = [*journal.since()]
+    aborted = {entry.get("of") for _, entry in entries if entry.get("cause") == "aborted"}
+    return {
+        task_id: Row(entry_id)
+        for entry_id, entry in entries
+        if entry_id not in aborted
+        for task_id in filter(is_id, as_object(entry.get("tasks")) or {})
+    }
 
 
 def change_from(entry_id: int, entry: dict[str, object], *, aborted: bool = False) -> Change:

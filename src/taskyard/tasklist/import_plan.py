@@ -11,10 +11,12 @@ Each task of the list stands for at most one of the import: two that look alike 
 
 from __future__ import annotations
 
+from taskyard.names import storable
 from taskyard.shapes import as_object
-from taskyard.tasklist.circles import refuse_circles
+from taskyard.tasklist.circles import cut_circles, refuse_circles
 from taskyard.tasklist.extras import external_of
 from taskyard.tasklist.formats.imported import ORIGIN, Imported
+from taskyard.tasklist.formats.outgoing import plain_subject
 from taskyard.tasklist.model import Draft, Task
 from taskyard.typed import NamedTuple
 
@@ -40,10 +42,26 @@ class ImportPlan(NamedTuple):
     skip: tuple[Skipped, ...]
     blocks: Mapping[str, tuple[str, ...]]  #: by key: the keys of those that wait for it
     late_parents: tuple[tuple[str, str], ...]  #: (key, parent's key) where the parent is created after its part
+    cut_parents: Mapping[str, str] = {}  #: by key: the parent's key that was left out, to open a circle of parents
 
     def known_ids(self) -> dict[str, str]:
         """The ids of what is there already, by key: the `ids` to start creating with."""
         return {skipped.key: skipped.task_id for skipped in self.skip}
+
+    def late_parts(self) -> dict[str, list[str]]:
+        """By key: the keys of those created before it whose parent it is."""
+        parts: dict[str, list[str]] = {}
+        for key, parent in self.late_parents:
+            parts.setdefault(parent, []).append(key)
+        return parts
+
+    def notes(self, item: Imported) -> tuple[str, ...]:
+        """What whoever imports `item` should know."""
+        if item.key not in self.cut_parents:
+            return ()
+        return (
+            f"Its parent in the file, {self.cut_parents[item.key]}, was left out: each would be a part of the other.",
+        )
 
     def draft(self, item: Imported, ids: Mapping[str, str]) -> Draft:
         """`item` ready to be created, given the ids its companions have so far.
@@ -73,16 +91,19 @@ class ImportPlan(NamedTuple):
 def plan_import(imported: Sequence[Imported], existing: Iterable[Task], *, list_name: str = "") -> ImportPlan:
     """What importing into the list `list_name` with the tasks `existing` would do.
 
+    Tasks that are parts of each other, as another program may leave them, lose one parent: the list must come in.
+
     Raises:
         Cycle: tasks of the import wait for each other, among themselves or through the list.
     """
     refuse_circles({item.key: item.blocked_by for item in imported})
-    refuse_circles({item.key: (item.parent,) for item in imported if item.parent})
+    cut = cut_circles({item.key: item.parent for item in imported if item.parent is not None})
+    imported = [item._replace(parent=None) if item.key in cut else item for item in imported]
     there = [task for task in existing if not task.is_internal]
     skip = _already_there(imported, there, list_name)
     known = {skipped.key for skipped in skip}
     create = tuple(item for item in imported if item.key not in known)
-    plan = ImportPlan(create, tuple(skip), _waiting(imported), _late_parents(create))
+    plan = ImportPlan(create, tuple(skip), _waiting(imported), _late_parents(create), cut)
     _refuse_circles_through_list(plan, there)
     return plan
 
@@ -105,7 +126,7 @@ def _already_there(imported: Sequence[Imported], there: Sequence[Task], list_nam
 
     external = _index(there, _external_identity)
     origin = _index(there, _origin_identity)
-    text = _index(there, lambda task: (task.subject, task.description or task.subject))
+    text = _index(there, _text_identity)
     match("external", lambda item: external.get(_external_identity(_as_task(item)), ()))
     match("origin", lambda item: _same_origin(item, origin.get((item.source, item.key), ())))
     match("origin", lambda item: _come_home(item, by_id.get(item.key), list_name))
@@ -124,6 +145,12 @@ def _index(tasks: Iterable[Task], key: Callable[[Task], _Identity | None]) -> di
 def _external_identity(task: Task) -> _Identity | None:
     external = external_of(task)
     return (external.system, external.id) if external else None
+
+
+def _text_identity(task: Task) -> _Identity:
+    """The task's texts as an export shows them: what another program wrote into them may not be importable."""
+    subject = plain_subject(task.subject)
+    return subject, storable(task.description) or subject
 
 
 def _origin_identity(task: Task) -> _Identity | None:
@@ -157,9 +184,8 @@ def _come_home(item: Imported, task: Task | None, list_name: str) -> Iterable[Ta
 
 
 def _alike(item: Imported, task: Task) -> bool:
-    return item.draft.subject == task.subject or bool(
-        item.draft.description and item.draft.description == task.description
-    )
+    subject, description = _text_identity(task)
+    return item.draft.subject == subject or bool(item.draft.description and item.draft.description == description)
 
 
 def _lookalikes(item: Imported, by_text: Mapping[_Identity | None, Sequence[Task]]) -> Iterable[Task]:

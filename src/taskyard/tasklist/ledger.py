@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 
 _ROW = struct.Struct("<QQII")
 _GONE = 0xFFFFFFFF
-_OPEN = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+_READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC
+_WRITE = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 class Row(NamedTuple):
@@ -47,9 +48,10 @@ class Row(NamedTuple):
 class Ledger:
     """The rows of one list, read and written by position."""
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, *, writable: bool = True) -> None:
+        """Open the ledger, and make it if it is missing; not `writable`: only one that is there, only to read."""
         try:
-            self._fd = os.open(path, _OPEN, 0o600)
+            self._fd = os.open(path, _WRITE if writable else _READ, 0o600)
         except OSError as error:
             raise storage_error(path, error) from error
         self._path = path
@@ -103,7 +105,7 @@ class Ledger:
 def look(path: str) -> dict[str, Row] | None:
     """Every row of a ledger, read only; None if there is none, or it is not for us to read."""
     try:
-        fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        fd = os.open(path, _READ)
     except OSError:
         return None
     try:

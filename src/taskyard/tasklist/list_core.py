@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from taskyard.clock import iso, now_ms
 from taskyard.config import Settings
@@ -10,12 +10,12 @@ from taskyard.errors import BadValue, UsageError
 from taskyard.names import check_id, check_name
 from taskyard.shapes import as_object
 from taskyard.tasklist import rules
-from taskyard.tasklist.model import Act, Task
+from taskyard.tasklist.model import Act, Draft, Task, TaskStatus
+from taskyard.typed import cast
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from typing import TypedDict
+    from typing import Self, TypedDict
 
     from taskyard.tasklist.outside import Outside
     from taskyard.tasklist.store import TaskStore
@@ -48,14 +48,12 @@ class ListCore:
         outside: Outside | None = None,
         agent: str | None = None,
         via: str = "api",
-        is_main: bool = True,
     ) -> None:
         self.store = store
         self.settings = settings if settings is not None else Settings()
         self.outside: Outside = outside if outside is not None else _nobody()
         self.agent = agent
         self._via = via
-        self._is_main = is_main
         self._tokens: dict[str, tuple[str, str]] = {}  # by task: who claimed, under which token
 
     @property
@@ -90,8 +88,11 @@ class ListCore:
             token = remembered if agent in (None, holder) else None
         if seconds is not None:
             seconds = _check_seconds(seconds)
-        lease = self.outside.lease(agent, seconds=seconds) if agent and claims else None
-        return rules.Caller(agent, token, lease, now_ms(), force)
+        if not agent:
+            return rules.Caller(None, token, None, now_ms(), force)
+        lease = self.outside.lease(agent, seconds=seconds) if claims else None
+        instance = lease.instance if lease is not None else self.outside.instance(agent)
+        return rules.Caller(agent, token, lease, now_ms(), force, instance)
 
     def _remember(self, task: Task) -> None:
         """Keep the token of a claim: later writes of its holder are fenced by it."""
@@ -104,13 +105,43 @@ class ListCore:
         return task._replace(notes=notes) if notes else task
 
     def _metadata(self, metadata: Mapping[str, object] | None, extras: Extras) -> dict[str, object]:
-        found = checked_metadata(metadata)
+        found = checked_metadata(metadata, is_new=True)
         if extras:
-            from taskyard.tasklist.extras import check_extras
+            from taskyard.tasklist.extras import check_named
 
-            if given := check_extras(**extras):
+            if given := check_named(cast("Mapping[str, object]", extras)):
                 found["taskyard"] = {**(as_object(found.get("taskyard")) or {}), **given}
         return found
+
+    def _clearing(self, fields: str | Iterable[str], given: Extras) -> Self:
+        """The same list through a store whose updates also take `fields` away; those just `given` stay."""
+        if not fields:
+            return self
+        import copy
+
+        from taskyard.tasklist.clearing import Clearing
+        from taskyard.tasklist.extras import check_clear
+
+        seen = copy.copy(self)
+        gone = [name for name in check_clear(fields) if name not in given]
+        seen.store = cast("TaskStore", Clearing(self.store, gone))  # the rest of a store by __getattr__
+        return seen
+
+    def _add(self, draft: Draft, act: Act) -> Task:
+        """Put a draft on the list if the hooks agree, and tell its owner; one that is done already tells nobody.
+
+        Raises:
+            HookRefused: one of them said no; the id is spent.
+        """
+        task_id = None
+        for event in ("TaskCreated", "TaskCompleted") if draft.status is TaskStatus.COMPLETED else ("TaskCreated",):
+            if self.outside.is_guarded(event):
+                task_id = task_id or self.store.reserve()
+                self.outside.ask_hooks(event, Task(task_id, *draft), act.by)
+        task = self.store.create(draft, act, task_id=task_id)
+        if not task.is_done:
+            self._tell_owner(task, None, act.by)
+        return task
 
     def _tell_owner(self, task: Task, before: str | None, by: str | None) -> None:
         if task.owner is None or task.owner in (before, by):
@@ -131,14 +162,24 @@ def _nobody() -> Outside:
     return Nobody()
 
 
-def checked_metadata(metadata: Mapping[str, object] | None) -> dict[str, object]:
-    """A copy of `metadata` that can be stored; of none, an empty one."""
+def checked_metadata(metadata: Mapping[str, object] | None, *, is_new: bool = False) -> dict[str, object]:
+    """A copy of `metadata` that can be stored; of none, an empty one. What is ours in it is checked like fields are.
+
+    A None for `taskyard` takes all of ours away; a new task has nothing to take away.
+    """
     given: object = dict(metadata) if isinstance(metadata, Mapping) else metadata
     if given is None:
         return {}
     from taskyard.tasklist.task_file import check_metadata
 
-    return check_metadata(given)
+    found = check_metadata(given)
+    if found.get("taskyard") is not None:
+        from taskyard.tasklist.extras import check_ours
+
+        found["taskyard"] = check_ours(found["taskyard"], is_new=is_new)
+    elif is_new:
+        found.pop("taskyard", None)
+    return found
 
 
 def _check_seconds(seconds: object) -> float:
@@ -151,5 +192,13 @@ def checked_ids(ids: str | Iterable[str]) -> tuple[str, ...]:
     """One id or several, each checked, none twice."""
     if not ids:
         return ()
-    given = [ids] if isinstance(ids, str) else ids
-    return tuple(dict.fromkeys(check_id(task_id) for task_id in given))
+    return tuple(dict.fromkeys(check_id(task_id) for task_id in several("The ids", ids)))
+
+
+def several(field: str, given: str | Iterable[str]) -> Iterable[str]:
+    """One text, or each of several; callers without a type checker may give anything."""
+    if isinstance(given, str):
+        return (given,)
+    if not isinstance(given, Iterable):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise BadValue(field, given, "one text or several")
+    return given

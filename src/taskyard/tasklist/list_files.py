@@ -12,7 +12,7 @@ import os
 from _thread import RLock
 
 from taskyard.errors import Busy, Damaged, StorageError, TaskNotFound
-from taskyard.names import LARGEST_ID, nearest_ids
+from taskyard.names import LARGEST_ID
 from taskyard.tasklist.ledger import look
 from taskyard.tasklist.listing import ListReader
 from taskyard.tasklist.starting_over import LockLost, Unsettled
@@ -104,9 +104,11 @@ class ListFiles:
 
     def _was_removed(self, task_id: str) -> bool:
         """Whether a task that stands in the older `tasks.json` had a file of its own, or a life, that ended."""
+        from taskyard.tasklist import past
+
         writer = self.writer_if_allowed()
-        row = writer.ledger.row(task_id) if writer is not None else None
-        return row is not None and row.entry is not None and row.intent is None and not row.is_present
+        row = writer.ledger.row(task_id) if writer is not None else past.row(self.folder, task_id)
+        return row.entry is not None and row.intent is None and not row.is_present
 
     def _open(self) -> Opened:
         opened = self._opened
@@ -225,7 +227,7 @@ class ListFiles:
             raise Damaged(self.folder.task(task_id), found.damage)
         if found is not None and found.task is not None:
             return found.task, found
-        if found is None and (older := self.tasks.look(task_id)) is not None:
+        if found is None and (older := self.tasks.older(task_id)) is not None:
             return older, None
         raise self.missing(task_id)
 
@@ -233,12 +235,10 @@ class ListFiles:
         """The error for a task that is not there: with near ids, or that it can be brought back."""
         if not self.folder.exists():
             return TaskNotFound(task_id, list_name=self.folder.name)
-        from taskyard.tasklist import history
+        from taskyard.tasklist import past
 
-        writer = self.writer_if_allowed()
-        gone = writer is not None and history.last_seen(writer.journal, writer.ledger, task_id) is not None
-        near = nearest_ids(task_id, map(str, self.folder.ids_on_disk()))
-        return TaskNotFound(task_id, list_name=self.folder.name, nearest=near, restorable=gone)
+        gone = past.is_restorable(self, task_id)
+        return TaskNotFound(task_id, list_name=self.folder.name, nearest=self.tasks.nearest(task_id), restorable=gone)
 
     def persist(self, attempt: Callable[[], T]) -> T:
         """Do `attempt`, and again from the start when something got in between."""
@@ -268,7 +268,10 @@ class ListFiles:
         if last >= LARGEST_ID:
             raise Damaged(self.folder.mark, f"it says {last}, but ids end at {LARGEST_ID}")
         self._last_id = last + 1
-        self.writer.mark.write(self._last_id)
+        try:
+            self.writer.mark.write(self._last_id)
+        except StorageError as error:
+            raise error.writing([str(self._last_id)], "Nothing was changed.") from error
         return str(self._last_id)
 
     def keep_above(self, task_id: int) -> None:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from _thread import allocate_lock, get_ident
+from itertools import islice
 
 from taskyard.disk.follow import follow, signal
 from taskyard.errors import Damaged
-from taskyard.names import is_id
+from taskyard.names import LARGEST_ID, is_id, nearest_ids
 from taskyard.tasklist.consolidated import Consolidated, named_owner
-from taskyard.tasklist.graph import by_id, mirrored
+from taskyard.tasklist.dependents import Dependents
+from taskyard.tasklist.graph import by_id, mirrored, with_blocks
 from taskyard.tasklist.leases import LeaseFiles
 from taskyard.tasklist.ledger import Row
 from taskyard.tasklist.model import DamagedFile, Lease, Listing, Task
@@ -41,6 +43,7 @@ class ListReader:
         self.leases = LeaseFiles(folder, alive=alive)
         self.consolidated = Consolidated(folder.consolidated)
         self._items: dict[str, Task | DamagedFile] = {}
+        self._dependents: Dependents | None = None
         self._plain: tuple[list[Task], list[DamagedFile]] | None = None
         self._whole: Listing | None = None
         self._feed: Followed | None = None
@@ -51,21 +54,56 @@ class ListReader:
     def get(self, task_id: str) -> Task | None:
         """One task with its lease, and with the `blocks` that the others agree to.
 
+        A waiting task that its blocker's file does not name is known once this process has looked at the
+        whole list: nobody reads ten thousand files for one.
+
         Raises:
             Damaged: its file cannot be read.
         """
-        item = self.reader.get(task_id)
-        if isinstance(item, DamagedFile):
-            raise Damaged(self._folder.task(task_id), item.why)
-        if item is None:
-            item = self._older().get(task_id)
+        item = self.reader.get(task_id) or self._older().get(task_id)
         if item is None:
             return None
-        if item.blocks:
-            agreed = tuple(other for other in item.blocks if self._agrees(other, task_id))
-            item = item if agreed == item.blocks else item._replace(blocks=agreed)
+        if isinstance(item, DamagedFile):
+            raise self._damaged(item)
+        if item.blocks or self._looks:
+            candidates = {*item.blocks, *self._seen_waiting(task_id)}
+            item = with_blocks(item, sorted((o for o in candidates if self._agrees(o, task_id)), key=int))
         lease = self.leases.current(item) if item.owner is not None else None
         return item if lease is None else item._replace(lease=lease)
+
+    def _seen_waiting(self, task_id: str) -> set[str]:
+        """Who waits for a task by what this process knows; up to date where the kernel tells of every change."""
+        with self._one_at_a_time:
+            if self._feed is not None and self._feed.is_exact:
+                self._look_again()
+            return self._waiting(task_id) if self._looks else set()
+
+    def waiting_for(self, task_id: str) -> list[str]:
+        """Who waits for a task, by everyone's own word."""
+        with self._one_at_a_time:
+            self._look_again()
+            return sorted(self._waiting(task_id), key=int)
+
+    def _waiting(self, task_id: str) -> set[str]:
+        if self._dependents is None:
+            self._dependents = Dependents(self._items.values())
+        known = (item for item in self._older().values() if isinstance(item, Task))
+        older = {other.id for other in known if task_id in other.blocked_by}
+        return {*self._dependents.of(task_id), *older.difference(self._items)}
+
+    def older(self, task_id: str) -> Task | None:
+        """A task that has no file of its own, as the older file has it.
+
+        Raises:
+            Damaged: it cannot be read there.
+        """
+        item = self._older().get(task_id)
+        if isinstance(item, DamagedFile):
+            raise self._damaged(item)
+        return item
+
+    def _damaged(self, item: DamagedFile) -> Damaged:
+        return Damaged(f"{self._folder.path}/{item.file}", item.why)
 
     def _agrees(self, blocked: str, blocker: str) -> bool:
         other = self.look(blocked)
@@ -73,10 +111,19 @@ class ListReader:
 
     def look(self, task_id: str) -> Task | None:
         """Another task, for a rule; one that cannot be read counts as open."""
-        item = self.reader.get(task_id)
-        if isinstance(item, DamagedFile):
-            return Task(task_id, "")
-        return item if item is not None else self._older().get(task_id)
+        item = self.reader.get(task_id) or self._older().get(task_id)
+        return Task(task_id, "") if isinstance(item, DamagedFile) else item
+
+    def nearest(self, task_id: str, *, most: int = 3) -> tuple[str, ...]:
+        """The readable tasks whose ids come closest to one that is not there; few files are read for it."""
+        older = self._older()
+        there = filter(is_id, {*older, *map(str, self._folder.ids_on_disk())} - {task_id})
+        readable = (
+            near
+            for near in nearest_ids(task_id, there, most=LARGEST_ID)
+            if isinstance(self.reader.get(near) or older.get(near), Task)
+        )
+        return tuple(islice(readable, most))
 
     def everything(self) -> list[Task]:
         """All readable tasks by id, straight from their files."""
@@ -102,8 +149,7 @@ class ListReader:
     def any_open(self) -> bool:
         """Whether a task that is no tracker, or a file that cannot be read, is left to be done."""
         with self._one_at_a_time:
-            self._whole = self._whole if self._refresh() else None
-            self._plain = self._plain if self._whole is not None else None
+            self._look_again()
             found = {**self._older(), **self._items} if self._older() else self._items
             return any(
                 isinstance(item, DamagedFile) or not (item.is_done or item.is_internal) for item in found.values()
@@ -113,9 +159,14 @@ class ListReader:
         found: dict[str, Task | DamagedFile] = {**self._older(), **self._items}
         tasks = mirrored(by_id(item for item in found.values() if isinstance(item, Task)))
         damaged = [item for item in found.values() if isinstance(item, DamagedFile)]
-        if self.consolidated.damage is not None:
-            damaged.append(self.consolidated.damage)
+        if (whole := self.consolidated.damage()) is not None:
+            damaged.append(whole)
         return tasks, damaged
+
+    def _look_again(self) -> None:
+        """Bring `_items` up to date, and put away what was made of them if they changed."""
+        if not self._refresh():
+            self._whole = self._plain = None
 
     def _refresh(self) -> bool:
         """Bring `_items` up to date; whether nothing had changed.
@@ -128,11 +179,13 @@ class ListReader:
         self._looks += 1
         names = self._feed.changed() if self._feed is not None else None
         if names is None:
-            self._items = self.reader.scan()
+            self._items, self._dependents = self.reader.scan(), None
             return False
         ids = {name[:-5] for name in names if name.endswith(".json") and is_id(name[:-5])}
         for task_id in ids:
             item = self.reader.get(task_id)
+            if self._dependents is not None:
+                self._dependents.replace(self._items.get(task_id), item)
             if item is None:
                 self._items.pop(task_id, None)
             else:
@@ -178,19 +231,21 @@ class ListReader:
             return [*changed, *sorted((missing | unfinished).difference(changed), key=int)]
         return changed + [task_id for task_id in gone if rows.get(task_id, Row()).is_present]
 
-    def _older(self) -> Mapping[str, Task]:
-        """Tasks that only the consolidated file has, owners by name."""
-        tasks = self.consolidated.tasks()
-        if tasks:
-            tasks = {task_id: task for task_id, task in tasks.items() if not self._was_removed(task_id)}
-        if not tasks or not any((task.owner or "").startswith("teammate-") for task in tasks.values()):
-            return tasks
-        trackers = by_id(item for item in self.reader.scan().values() if isinstance(item, Task) and item.is_internal)
-        return {task_id: named_owner(task, trackers) for task_id, task in tasks.items()}
+    def _older(self) -> Mapping[str, Task | DamagedFile]:
+        """What only the consolidated file has, readable or not, owners by name."""
+        broken, tasks = self.consolidated.broken(), self.consolidated.tasks()
+        if not tasks and not broken:
+            return broken
+        there = {task_id: task for task_id, task in tasks.items() if not self._was_removed(task_id)}
+        if any((task.owner or "").startswith("teammate-") for task in there.values()):
+            items = self.reader.scan().values()
+            trackers = by_id(item for item in items if isinstance(item, Task) and item.is_internal)
+            there = {task_id: named_owner(task, trackers) for task_id, task in there.items()}
+        return {**broken, **there}
 
     def highest_consolidated(self) -> int:
         """The highest id in the older file, which `create` must not give out again."""
-        return max(map(int, self.consolidated.tasks()), default=0)
+        return self.consolidated.highest()
 
 
 def _with_leases(tasks: list[Task], leases: Mapping[str, Lease]) -> list[Task]:

@@ -83,11 +83,11 @@ class Post:
         Raises:
             RecipientNotFound: nobody of that name is known; names the nearest.
             BadName, BadText, BadValue: it cannot be sent.
-            Damaged: the recipient's Claude Code inbox cannot be read; nothing was sent.
+            Damaged: the recipient's Claude Code inbox cannot be read, or whether it has one; nothing was sent.
         """
         message = checked(Message("", sender, recipient, self.team, type, text, summary, data or {}, now_ms()))
         body = encoded(message)
-        if self._claude.carries(recipient):
+        if self._is_claudes(recipient):
             return self._send_to_claude(message, body)
         box = self._box(recipient)
         while True:
@@ -105,7 +105,7 @@ class Post:
         check_name("an agent", recipient)
         if sender == recipient:
             return Receipt("", "skipped")
-        if not self._claude.carries(recipient):
+        if not self._is_claudes(recipient):
             self.open_box(recipient)
         return self.send(sender, recipient, text, type=type, data=data)
 
@@ -201,7 +201,20 @@ class Post:
 
     def known(self) -> list[str]:
         """Everyone who can get mail here."""
-        return recipients.known(self.home, self.team, self._claude.config())
+        return recipients.known(self.home, self.team, self._claude.config_or(self.damaged))
+
+    def _is_claudes(self, recipient: str) -> bool:
+        """Whether mail to `recipient` goes to an inbox of Claude Code's.
+
+        Raises:
+            Damaged: its record of the team cannot be read, and nobody of that name is ours.
+        """
+        try:
+            return self._claude.carries(recipient)
+        except Damaged:
+            if not recipients.is_among(recipient, self.known()):
+                raise
+            return False
 
     def forget(self, agent: str, *, before_ms: int) -> int:
         """Remove what `agent` read before a moment, to the nearest day; answers how many messages."""

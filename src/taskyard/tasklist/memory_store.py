@@ -5,10 +5,11 @@ from __future__ import annotations
 import threading
 
 from taskyard.clock import now_ms
-from taskyard.errors import AlreadyExists, Conflict, Cycle, TaskNotFound
+from taskyard.errors import Conflict, Cycle, NothingToRestore, TaskNotFound
 from taskyard.names import nearest_ids
 from taskyard.tasklist import graph, rules
 from taskyard.tasklist.model import Act, Change, Decision, Draft, Facts, Lease, Listing, Task, TaskStatus
+from taskyard.tasklist.parents import NoParent, check_parent, parent_in, untangled
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -53,6 +54,11 @@ class MemoryStore:
                         raise Cycle(trail)
             now = now_ms()
             task = Task(task_id or self.reserve(), *draft, created_at=now, updated_at=now)
+            if (parent := parent_in(task.metadata)) is not None:
+                try:
+                    check_parent(task.id, parent, self._tasks.get)
+                except NoParent:
+                    raise self._missing(parent) from None
             self._save(act, {task.id: task, **self._mirrors(task)})
             return task
 
@@ -79,6 +85,11 @@ class MemoryStore:
                 task_id: self._lease(task_id) for task_id in list(self._leases)
             }  # those that ran out are gone now
             return Listing(task._replace(lease=leases.get(task.id)) for task in graph.by_id(self._tasks.values()))
+
+    def waiting_for(self, task_id: str) -> Sequence[str]:
+        """Who waits for a task."""
+        with self._lock:
+            return [task.id for task in graph.by_id(self._tasks.values()) if task_id in task.blocked_by]
 
     def is_finished(self) -> bool:
         """Whether nothing that people see is open."""
@@ -130,9 +141,12 @@ class MemoryStore:
                     after[blocker] = after[blocker]._replace(blocks=(*after[blocker].blocks, blocked))
             self._save(act, after)
 
-    def unlink(self, edges: Sequence[Edge], act: Act) -> None:
-        """Take dependencies away."""
+    def unlink(self, edges: Sequence[Edge], act: Act) -> tuple[Edge, ...]:
+        """Take dependencies away; which were there."""
         with self._lock:
+            there = tuple(edge for edge in edges if edge[0] in self._existing(edge[1]).blocked_by)
+            for blocker, _ in set(edges).difference(there):
+                self._existing(blocker)
             after = {blocked: self._existing(blocked) for _, blocked in edges}
             after.update({blocker: self._tasks[blocker] for blocker, _ in edges if blocker in self._tasks})
             for blocker, blocked in edges:
@@ -140,11 +154,14 @@ class MemoryStore:
                 if blocker in after:
                     after[blocker] = after[blocker]._replace(blocks=_less(after[blocker].blocks, {blocked}))
             self._save(act, after)
+            return there
 
-    def remove(self, task_ids: Sequence[str], act: Act) -> tuple[Task, ...]:
+    def remove(self, task_ids: Sequence[str], act: Act, *, only_done: bool = False) -> tuple[Task, ...]:
         """Take tasks off the list, and out of everyone's dependencies."""
         with self._lock:
             gone = {task_id: self._existing(task_id) for task_id in task_ids}
+            if only_done:
+                rules.refuse_open(gone.values())
             doomed = set(gone)
             after: dict[str, Task | None] = dict.fromkeys(gone)
             for task in self._tasks.values():
@@ -159,12 +176,12 @@ class MemoryStore:
         """Bring a removed task back under its id."""
         with self._lock:
             if task_id in self._tasks:
-                raise AlreadyExists("a task", f"#{task_id}")
+                raise NothingToRestore(task_id, list_name=self.name)
             past = [change.tasks[task_id] for change in self._log if change.tasks.get(task_id) is not None]
             if not past or past[-1] is None:
                 raise self._missing(task_id)
             was = past[-1]
-            task = was._replace(blocks=(), blocked_by=(), updated_at=now_ms())
+            task = untangled(was._replace(blocks=(), blocked_by=(), updated_at=now_ms()), self._tasks.get)
             if not task.is_done:
                 task = task._replace(status=TaskStatus.PENDING, owner=None)
             self._save(act, {task_id: task})

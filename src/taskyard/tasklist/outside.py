@@ -28,6 +28,14 @@ class Outside(Protocol):
         """What this caller would hold a claim under: a new token each time."""
         ...
 
+    def instance(self, agent: str) -> str:
+        """Which instance acts when `agent` does; "" if it has claimed nothing yet."""
+        ...
+
+    def is_main(self, agent: str | None) -> bool:
+        """Whether `agent` is the main agent, who is told to have its work verified."""
+        ...
+
     def is_guarded(self, event: str) -> bool:
         """Whether any hook listens to `event`."""
         ...
@@ -69,6 +77,14 @@ class Nobody:
         span = 0 if seconds is None else int(seconds * 1000)
         expires = now_ms() + span if span else None
         return Lease(agent, agent, new_token(), "time" if span else "manual", now_ms(), expires, span)
+
+    def instance(self, agent: str) -> str:
+        """The name is all there is."""
+        return agent
+
+    def is_main(self, agent: str | None) -> bool:
+        """Whoever names no agent: there are no teams here."""
+        return agent is None
 
     def is_guarded(self, event: str) -> bool:
         """Nothing is."""

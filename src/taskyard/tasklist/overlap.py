@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from taskyard.errors import PathsOverlap
+from taskyard.errors import Conflict, Damaged, NotFound, PathsOverlap
 from taskyard.tasklist.extras import paths_of, paths_overlap
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
-    from taskyard.tasklist.model import Task
-    from taskyard.tasklist.store import TaskStore
+    from taskyard.tasklist.model import Act, Decision, Facts, Task
+    from taskyard.tasklist.store import Rule, TaskStore
 
 
 def overlaps(task: Task, others: Sequence[Task], agent: str | None) -> list[PathsOverlap]:
@@ -27,15 +27,64 @@ def overlaps(task: Task, others: Sequence[Task], agent: str | None) -> list[Path
     return found
 
 
-def refuse_overlap(store: TaskStore, task_id: str, agent: str | None) -> None:
-    """Refuse a claim on paths somebody else works on.
+class _Unguarded(Conflict):
+    """The task names paths, and the list is not held: its paths cannot be compared with others'."""
+
+
+def names_paths(task: Task) -> bool:
+    """Whether a claim on `task` must be compared with other claims."""
+    return bool(paths_of(task))
+
+
+def refusing(rule: Rule, *, whole_list: bool) -> Rule:
+    """`rule`, and a refusal where it makes somebody work on paths that somebody else works on."""
+
+    def decide(facts: Facts) -> Decision:
+        decision = rule(facts)
+        is_held = facts.lease is not None and facts.task.owner == decision.task.owner
+        if is_held or decision == (facts.task, facts.lease) or not paths_of(decision.task):
+            return decision
+        if not whole_list:
+            raise _Unguarded("The task came to name paths.")
+        if found := overlaps(decision.task, facts.everything(), decision.task.owner):
+            raise found[0]
+        return decision
+
+    return decide
+
+
+def update_refusing(store: TaskStore, task_id: str, rule: Rule, act: Act, *, whole_list: bool = False) -> Task:
+    """`store.update` by a rule that refuses overlaps: of two who want the same paths at once, one gets them.
+
+    Only tasks that name paths cost the list's lock.
 
     Raises:
-        PathsOverlap: somebody does.
+        PathsOverlap: somebody else works there.
     """
-    task = store.get(task_id)
-    if paths_of(task) and (found := overlaps(task, store.list(), agent)):
-        raise found[0]
+
+    def attempt(whole: bool) -> Task:
+        if whole:
+            store.list()  # what the dead held is nobody's work any more
+        return store.update(task_id, refusing(rule, whole_list=whole), act, with_blockers=True, whole_list=whole)
+
+    try:
+        return attempt(whole_list or names_paths(store.get(task_id)))
+    except _Unguarded:
+        return attempt(True)
+
+
+def claim_next_refusing(
+    store: TaskStore, order: Callable[[Sequence[Task]], Sequence[str]], rule: Rule, act: Act
+) -> Task | None:
+    """`store.claim_next` by a rule that refuses overlaps; tasks in the way of others are passed over."""
+    tasks = store.list()
+    naming = {task.id for task in tasks if names_paths(task)}
+    for task_id in order(tasks):
+        try:
+            return update_refusing(store, task_id, rule, act, whole_list=task_id in naming)
+        except (Conflict, NotFound, Damaged):
+            continue  # somebody was quicker, or it is not to be had
+    return None
 
 
 def warnings(store: TaskStore, task: Task, policy: str) -> tuple[str, ...]:

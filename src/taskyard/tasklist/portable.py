@@ -10,7 +10,7 @@ from __future__ import annotations
 from taskyard.errors import BadValue
 from taskyard.names import folder_name
 from taskyard.tasklist.formats.imported import Imported, check_size, check_whole
-from taskyard.tasklist.formats.outgoing import outgoing
+from taskyard.tasklist.formats.outgoing import harmless, outgoing
 from taskyard.tasklist.import_plan import ImportPlan, Skipped, plan_import
 
 TYPE_CHECKING = False
@@ -41,11 +41,11 @@ def export(tasks: Iterable[Task], format: str, *, list_name: str = "") -> str:
     if format == "markdown":
         from taskyard.tasklist.formats.markdown_format import to_markdown
 
-        return to_markdown(leaving, list_name=name)
+        return to_markdown([harmless(item) for item in leaving], list_name=name)
     if format == "csv":
         from taskyard.tasklist.formats.csv_format import to_csv
 
-        return to_csv(leaving)
+        return to_csv([harmless(item) for item in leaving])
     if format in ("dot", "mermaid"):
         from taskyard.tasklist.formats.graph_format import to_dot, to_mermaid
 

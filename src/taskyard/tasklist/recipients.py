@@ -32,6 +32,11 @@ def check(recipient: str, names: Sequence[str], *, team: str) -> None:
     Raises:
         RecipientNotFound: names the nearest.
     """
-    folder = folder_name("an agent", recipient)
-    if all(folder_name("an agent", name) != folder for name in names):
+    if not is_among(recipient, names):
         raise RecipientNotFound(recipient, team=team, nearest=nearest(recipient, names))
+
+
+def is_among(recipient: str, names: Sequence[str]) -> bool:
+    """Whether `recipient` is one of `names`, by the folder its name becomes."""
+    folder = folder_name("an agent", recipient)
+    return any(folder_name("an agent", name) == folder for name in names)

@@ -16,6 +16,7 @@ from taskyard.errors import (
     BadTransition,
     Blocked,
     LeaseLost,
+    StillOpen,
 )
 from taskyard.tasklist.model import Decision, Facts, Lease, Task, TaskStatus
 from taskyard.typed import NamedTuple
@@ -36,7 +37,8 @@ class Caller(NamedTuple):
     token: str | None = None  #: of the claim the caller believes to hold
     lease: Lease | None = None  #: what the caller would hold the task under
     now: int = 0  #: epoch ms of the call, a sign of life for a lease that runs out
-    force: bool = False  #: a person's word against open blockers
+    force: bool = False  #: a person's word against open blockers and another's claim
+    instance: str = ""  #: the one process, job or person behind the name
 
 
 class Patch(NamedTuple):
@@ -67,7 +69,7 @@ def claim(facts: Facts, caller: Caller) -> Decision:
     if task.is_done:
         raise AlreadyResolved(task.id)
     if task.owner is not None and not _is_mine(facts, caller):
-        raise AlreadyClaimed(task.id, task.owner)
+        raise _taken(facts, caller)
     _check_blockers(facts, caller)
     if task.owner == agent and facts.lease is not None:
         return Decision(task, renewed(facts.lease, caller))
@@ -100,7 +102,8 @@ def apply(facts: Facts, patch: Patch, caller: Caller) -> Decision:
     if patch.extras is not None:
         changed = task._replace(metadata=changes.get("metadata", task.metadata))  # type: ignore[arg-type]
         changes["metadata"] = {**changed.metadata, "taskyard": {**changed.extra, **patch.extras}}
-    lease = renewed(facts.lease, caller) if caller.token is not None else facts.lease
+    is_holder = caller.token is not None or _is_mine(facts, caller)
+    lease = renewed(facts.lease, caller) if is_holder else facts.lease
     decision = Decision(task._replace(**changes) if changes else task, lease)  # type: ignore[arg-type]
     if patch.owner is not None:
         decision = _assigned(decision, patch.owner or None)
@@ -113,7 +116,9 @@ def apply(facts: Facts, patch: Patch, caller: Caller) -> Decision:
 def _moved(facts: Facts, to: TaskStatus, caller: Caller, *, owner_named: bool) -> Decision:
     task = facts.task
     if to is _DOING and not owner_named:
-        _refuse_others(facts, caller)
+        _check_owner(facts, caller)
+    if to is _DOING or to is not task.status:
+        _check_claim(facts, caller)
     if to is task.status:
         return Decision(task, facts.lease)
     if (task.status, to) not in _MOVES:
@@ -137,11 +142,33 @@ def _started(facts: Facts, caller: Caller) -> Decision:
     return Decision(task._replace(status=_DOING), facts.lease or (caller.lease if mine else None))
 
 
-def _refuse_others(facts: Facts, caller: Caller) -> None:
-    """Nobody starts what somebody else has, be it started already or not."""
+def _check_owner(facts: Facts, caller: Caller) -> None:
+    """Nobody starts what is meant for somebody else, be it claimed or only assigned."""
     owner = facts.task.owner
-    if owner is not None and caller.agent is not None and not facts.task.is_done and not _is_mine(facts, caller):
-        raise AlreadyClaimed(facts.task.id, owner)
+    if owner is not None and caller.agent not in (None, owner) and not facts.task.is_done and not caller.force:
+        raise AlreadyClaimed(facts.task.id, owner, forcible=True)
+
+
+def _check_claim(facts: Facts, caller: Caller) -> None:
+    """Nobody starts, finishes or gives back what another holds.
+
+    A name alone, without a lease, is an assignment or another program's: no claim of ours protects it.
+    """
+    task, held = facts.task, facts.lease
+    if held is None or task.owner is None or caller.force:
+        return
+    if held.token == caller.token or _is_mine(facts, caller):
+        return
+    if caller.agent is None and held.kind == "manual":
+        return  # a person at a shell, about what a person claimed by name
+    raise _taken(facts, caller, forcible=True)
+
+
+def _taken(facts: Facts, caller: Caller, *, forcible: bool = False) -> AlreadyClaimed:
+    """The refusal; where the holder has the caller's own name, it says which instance that is."""
+    owner, lease = facts.task.owner or "", facts.lease
+    instance = lease.instance if lease is not None and owner == caller.agent else None
+    return AlreadyClaimed(facts.task.id, owner, instance=instance, forcible=forcible)
 
 
 def release(facts: Facts, caller: Caller) -> Decision:
@@ -150,9 +177,15 @@ def release(facts: Facts, caller: Caller) -> Decision:
     task = facts.task
     if task.is_done:
         raise AlreadyResolved(task.id)
-    if caller.agent is not None and task.owner not in (None, caller.agent) and not caller.force:
-        raise AlreadyClaimed(task.id, task.owner)
+    _check_claim(facts, caller)
     return Decision(task._replace(owner=None, status=_PENDING), None)
+
+
+def give_back(facts: Facts, agent: str) -> Decision:
+    """Put the task of an agent that left or died back into the pool, whatever it was held under."""
+    if facts.task.owner != agent:
+        return refuse_taken(facts)
+    return release(facts, Caller(agent, force=True))
 
 
 def renew(facts: Facts, caller: Caller) -> Decision:
@@ -198,6 +231,12 @@ def merged(metadata: Mapping[str, object], patch: Mapping[str, object]) -> dict[
     return {key: value for key, value in found.items() if not (value is None and key in patch)}
 
 
+def refuse_open(tasks: Iterable[Task]) -> None:
+    """Refuse to put away what is still to be done."""
+    if unfinished := [task.id for task in tasks if not task.is_done]:
+        raise StillOpen(unfinished)
+
+
 def free(tasks: Iterable[Task]) -> list[Task]:
     """The tasks nobody has and nothing holds back, blockers aside."""
     return [
@@ -223,9 +262,9 @@ def _is_mine(facts: Facts, caller: Caller) -> bool:
     if facts.task.owner != caller.agent:
         return False
     held = facts.lease
-    if held is None or held.kind == "manual" or caller.lease is None:
+    if held is None or held.kind == "manual" or held.token == caller.token:
         return True
-    return held.instance == caller.lease.instance or held.token == caller.token
+    return bool(caller.instance) and held.instance == caller.instance
 
 
 def _assigned(decision: Decision, owner: str | None) -> Decision:
@@ -240,6 +279,14 @@ def _check_blockers(facts: Facts, caller: Caller) -> None:
         raise Blocked(facts.task.id, waiting_for)
 
 
+def pick(facts: Facts, caller: Caller, *, start: bool) -> Decision:
+    """What `claim_next` decides about a task that was free a moment ago; `start` is part of the same step."""
+    if facts.task.owner is not None:
+        return refuse_taken(facts)  # be it the caller's own by now: it asked for another
+    decision = claim(facts, caller)
+    return decision._replace(task=decision.task._replace(status=_DOING)) if start else decision
+
+
 def refuse_taken(facts: Facts) -> Decision:
-    """What `claim_next` answers about a task that got an owner meanwhile, be it the caller itself."""
+    """The answer about a task that changed hands meanwhile."""
     raise AlreadyClaimed(facts.task.id, facts.task.owner or "")

@@ -12,15 +12,17 @@ from taskyard.errors import BadValue, Conflict, Damaged, NotFound
 from taskyard.names import check_id, check_name, check_subject, check_text
 from taskyard.tasklist import rules
 from taskyard.tasklist.keeping import Keeping
-from taskyard.tasklist.list_core import checked_ids, checked_metadata
+from taskyard.tasklist.list_core import checked_ids, checked_metadata, several
 from taskyard.tasklist.model import Draft, Task, TaskStatus
+from taskyard.typed import cast
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping, Sequence
     from typing import Unpack
 
     from taskyard.tasklist.list_core import Extras
+    from taskyard.tasklist.store import Rule
 
 
 class TaskList(Keeping):
@@ -45,7 +47,7 @@ class TaskList(Keeping):
 
         Raises:
             UsageError: something cannot be stored.
-            TaskNotFound: a dependency names no task.
+            TaskNotFound: a dependency or the parent names no task.
             Cycle: the dependencies would wait for each other.
             HookRefused: a TaskCreated hook said no; the id is spent.
         """
@@ -60,13 +62,7 @@ class TaskList(Keeping):
             checked_ids(blocked_by),
             self._metadata(metadata, extras),
         )
-        act = self._act(agent, "create")
-        task_id = None
-        if self.outside.is_guarded("TaskCreated"):
-            task_id = self.store.reserve()
-            self.outside.ask_hooks("TaskCreated", Task(task_id, *draft), act.by)
-        task = self.store.create(draft, act, task_id=task_id)
-        self._tell_owner(task, None, act.by)
+        task = self._add(draft, self._act(agent, "create"))
         self.outside.changed()
         return task
 
@@ -97,15 +93,14 @@ class TaskList(Keeping):
         """
         task_id = check_id(task_id)
         caller = self._caller(task_id, self._somebody(agent), force=force, seconds=lease, token=token, claims=True)
-        if self.settings.paths_policy == "refuse":
-            from taskyard.tasklist.overlap import refuse_overlap
-
-            refuse_overlap(self.store, task_id, caller.agent)
-        rule = rules.claim_if_idle if check_busy else rules.claim
         act = self._act(caller.agent, "claim", force=force)
-        task = self.store.update(
-            task_id, lambda facts: rule(facts, caller), act, with_blockers=True, whole_list=check_busy
-        )
+        chosen = rules.claim_if_idle if check_busy else rules.claim
+        rule: Rule = lambda facts: chosen(facts, caller)  # noqa: E731
+        if self.settings.paths_policy == "refuse":
+            from taskyard.tasklist.overlap import update_refusing
+
+            return self._claimed(update_refusing(self.store, task_id, rule, act, whole_list=check_busy))
+        task = self.store.update(task_id, rule, act, with_blockers=True, whole_list=check_busy)
         return self._claimed(task, self._overlaps(task) if task.extra else ())
 
     def _overlaps(self, task: Task) -> tuple[str, ...]:
@@ -125,27 +120,31 @@ class TaskList(Keeping):
     ) -> Task | None:
         """Pick and claim in one step: the lowest free id first, by priority where set; None if nothing is free.
 
-        Tasks that require a capability are offered only to those who name it.
+        `start`: it is in progress in the same step. Tasks that require a capability are offered only to
+        those who name it.
         """
         from taskyard.tasklist.extras import requires_of
         from taskyard.tasklist.picking import in_order
 
-        able = frozenset(capabilities)
+        able = frozenset(several("capabilities", capabilities))
         caller = self._caller(None, self._somebody(agent), seconds=lease, claims=True)
         policy = self.settings.paths_policy
 
         def suits(task: Task) -> bool:
             return able.issuperset(requires_of(task)) and (where is None or where(task))
 
-        found = self.store.claim_next(
-            lambda tasks: in_order(tasks, suits, agent=caller.agent, policy=policy),
-            lambda facts: rules.claim(facts, caller) if facts.task.owner is None else rules.refuse_taken(facts),
-            self._act(caller.agent, "claim"),
-        )
-        if found is None:
-            return None
-        claimed = self._claimed(found)
-        return self.start(found.id, agent=caller.agent) if start else claimed
+        def order(tasks: Sequence[Task]) -> Sequence[str]:
+            return in_order(tasks, suits, agent=caller.agent, policy=policy)
+
+        rule: Rule = lambda facts: rules.pick(facts, caller, start=start)  # noqa: E731
+        act = self._act(caller.agent, "start" if start else "claim")
+        if policy == "refuse":
+            from taskyard.tasklist.overlap import claim_next_refusing
+
+            found = claim_next_refusing(self.store, order, rule, act)
+        else:
+            found = self.store.claim_next(order, rule, act)
+        return None if found is None else self._claimed(found)
 
     def start(self, task_id: str, *, agent: str | None = None, force: bool = False, token: str | None = None) -> Task:
         """Say that work begins. A task without an owner becomes the starter's."""
@@ -171,9 +170,8 @@ class TaskList(Keeping):
         """Put a task back into the pool: no owner, pending. `force`: also somebody else's."""
         task_id = check_id(task_id)
         caller = self._caller(task_id, agent or self.agent, token=token, force=force)
-        task = self.store.update(
-            task_id, lambda facts: rules.release(facts, caller), self._act(caller.agent, "release")
-        )
+        act = self._act(caller.agent, "release", force=force)
+        task = self.store.update(task_id, lambda facts: rules.release(facts, caller), act)
         self._tokens.pop(task_id, None)
         self.outside.changed()
         return task
@@ -182,11 +180,10 @@ class TaskList(Keeping):
         """Put everything unfinished of an agent that left or died back into the pool."""
         mine = [task.id for task in self.store.list() if task.owner == agent and not task.is_done]
         act = self._act(self.agent or agent, "release", note=f"{agent} left")
-        caller = rules.Caller(agent)
         released: list[Task] = []
         for task_id in mine:
             try:
-                released.append(self.store.update(task_id, lambda facts: rules.release(facts, caller), act))
+                released.append(self.store.update(task_id, lambda facts: rules.give_back(facts, agent), act))
                 self._tokens.pop(task_id, None)
             except (Conflict, NotFound, Damaged):
                 continue  # finished, handed on or removed meanwhile: not the agent's any more
@@ -220,12 +217,19 @@ class TaskList(Keeping):
         agent: str | None = None,
         token: str | None = None,
         force: bool = False,
+        clear: str | Iterable[str] = (),
         **extras: Unpack[Extras],
     ) -> Task:
         """Change fields and status in one step: all of it or nothing.
 
         None leaves a field as it is; "" takes owner or active form away; a None inside `metadata`
-        deletes that key. Extras are laid over those the task has.
+        deletes that key. Extras are laid over those the task has; `clear` names those to take away,
+        also "held", which offers a task again that was set aside.
+
+        Raises:
+            TaskNotFound: there is no such task, or no such parent.
+            Cycle: the parent is a part of the task.
+            Conflict: its state forbids it; see `claim` and `complete`.
         """
         from taskyard.tasklist import completion
 
@@ -242,14 +246,20 @@ class TaskList(Keeping):
         starts = patch.status is TaskStatus.IN_PROGRESS
         caller = self._caller(task_id, agent or self.agent, token=token, force=force, claims=starts)
         act = self._act(caller.agent, _cause(patch), force=force)
-        before, task = completion.carry_out(self, task_id, patch, caller, act)
+        before, task = completion.carry_out(self._clearing(clear, extras), task_id, patch, caller, act)
+        return self._changed(before, task, caller)
+
+    def _changed(self, before: Task, task: Task, caller: rules.Caller) -> Task:
+        """What follows an update, with no lock held: the claim is remembered or forgotten, and people are told."""
+        from taskyard.tasklist import completion
+
         if task.lease is not None and caller.lease is not None and task.lease.token == caller.lease.token:
             self._remember(task)
         elif task.lease is None:
-            self._tokens.pop(task_id, None)  # our own write ended the claim: done, given away or given back
+            self._tokens.pop(task.id, None)  # our own write ended the claim: done, given away or given back
         self._tell_owner(task, before.owner, caller.agent)
         if task.is_done and not before.is_done:
-            task = completion.aftermath(self, task, caller.agent, is_main=self._is_main)
+            task = completion.aftermath(self, task, caller.agent)
         self.outside.changed()
         return task
 
@@ -275,6 +285,6 @@ def _cause(patch: rules.Patch) -> str:
 def _checked_extras(extras: Extras) -> dict[str, object] | None:
     if not extras:
         return None
-    from taskyard.tasklist.extras import check_extras
+    from taskyard.tasklist.extras import check_named
 
-    return check_extras(**extras) or None
+    return check_named(cast("Mapping[str, object]", extras)) or None

@@ -12,8 +12,8 @@ from __future__ import annotations
 import json
 
 from taskyard.errors import Busy, StorageError
-from taskyard.names import is_id
 from taskyard.shapes import as_object
+from taskyard.tasklist.history import rows_from
 from taskyard.tasklist.ledger import Row, row_for
 from taskyard.tasklist.model import Act
 from taskyard.tasklist.starting_over import Interfered
@@ -131,12 +131,8 @@ class Settler:
         with self._hold(everything=True):
             if self._writer.ledger.highest():
                 return  # somebody was quicker
-            entries = [*self._writer.journal.since()]
-            aborted = {entry.get("of") for _, entry in entries if entry.get("cause") == "aborted"}
-            for entry_id, entry in entries:
-                if entry_id not in aborted:
-                    for task_id in filter(is_id, as_object(entry.get("tasks")) or {}):
-                        self._writer.ledger.put(task_id, Row(entry_id))
+            for task_id, row in rows_from(self._writer.journal).items():
+                self._writer.ledger.put(task_id, row)
 
     def unsettled(self) -> list[str]:
         """The tasks some writer began to change and did not finish."""

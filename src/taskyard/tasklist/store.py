@@ -35,8 +35,8 @@ class TaskStore(Protocol):
         """Put a new task on the list, under a fresh id or a reserved one.
 
         Raises:
-            TaskNotFound: a dependency names no task.
-            Cycle: its dependencies would wait for each other.
+            TaskNotFound: a dependency or the parent names no task.
+            Cycle: its dependencies would wait for each other, or it would be a part of itself.
         """
         ...
 
@@ -51,6 +51,10 @@ class TaskStore(Protocol):
 
     def list(self) -> Listing:
         """Everything on the list, trackers included; what a dead holder had is back in the pool."""
+        ...
+
+    def waiting_for(self, task_id: str) -> Sequence[str]:
+        """Who waits for a task, by ascending id and by their own word; its own `blocks` does not count."""
         ...
 
     def is_finished(self) -> bool:
@@ -79,12 +83,20 @@ class TaskStore(Protocol):
         """
         ...
 
-    def unlink(self, edges: Sequence[Edge], act: Act) -> None:
-        """Take dependencies away; those that are not there are no error."""
+    def unlink(self, edges: Sequence[Edge], act: Act) -> tuple[Edge, ...]:
+        """Take dependencies away and answer which were there; the others are no error.
+
+        Raises:
+            TaskNotFound: there is no such task, nor a dependency on it.
+        """
         ...
 
-    def remove(self, task_ids: Sequence[str], act: Act) -> tuple[Task, ...]:
-        """Take tasks off the list, and out of everyone's dependencies. The log keeps them."""
+    def remove(self, task_ids: Sequence[str], act: Act, *, only_done: bool = False) -> tuple[Task, ...]:
+        """Take tasks off the list, and out of everyone's dependencies: all or none. The log keeps them.
+
+        Raises:
+            StillOpen: `only_done`, and some are not completed.
+        """
         ...
 
     def restore(self, task_id: str, act: Act) -> Task:

@@ -12,9 +12,9 @@ import os
 from taskyard.clock import now_ms
 from taskyard.disk import files
 from taskyard.disk.kernel_lock import RangeLock
-from taskyard.errors import Damaged, TeamNotFound
+from taskyard.errors import Damaged, NotFound
 from taskyard.names import folder_name, nearest
-from taskyard.tasklist.json_shapes import as_array, as_name, as_number, as_object, as_text
+from taskyard.shapes import as_list, as_name, as_number, as_object, as_text
 from taskyard.typed import NamedTuple
 
 TYPE_CHECKING = False
@@ -122,15 +122,11 @@ def set_aside(home: str, team: str) -> str:
     return kept
 
 
-def existing(home: str, team: str, found: Team | None) -> Team:
-    """`found`, the team of that name.
-
-    Raises:
-        TeamNotFound: there is none; names those that look like it.
-    """
-    if found is None:
-        raise TeamNotFound(team, nearest=nearest(team, names(home)))
-    return found
+def no_member(team: str, name: str, known: list[str]) -> NotFound:
+    """The error for a member that a team does not have: with the names that look like it."""
+    near = nearest(name, known)
+    hint = f"Nearest: {', '.join(near)}." if near else f"`taskyard team show {team}` names those there are."
+    return NotFound(f"No member {name!r} in team {team!r}. {hint}")
 
 
 _MEMBER_KEYS = {"joined_at": "joinedAt", "last_progress": "lastProgress"}
@@ -154,11 +150,11 @@ def _decoded(path: str, data: bytes) -> Team:
         record = as_object(json.loads(data))
     except (ValueError, RecursionError) as error:
         raise Damaged(path, f"it is no JSON ({error})") from error
-    if record is None or not as_name(record.get("name")) or as_array(record.get("members")) is None:
+    if record is None or not as_name(record.get("name")) or as_list(record.get("members")) is None:
         raise Damaged(path, "it is no team")
-    members = (_member(as_object(entry) or {}) for entry in as_array(record["members"]) or ())
+    members = (_member(as_object(entry) or {}) for entry in as_list(record["members"]) or ())
     return Team(
-        name=record["name"],
+        name=as_name(record["name"]),
         lead=as_name(record.get("lead")) or None,
         members=tuple(member for member in members if member.name),
         created_at=as_number(record.get("createdAt")),

@@ -19,10 +19,10 @@ from taskyard.clock import now_ms
 from taskyard.config import Settings
 from taskyard.disk import files
 from taskyard.disk.processes import this_host
-from taskyard.errors import AlreadyExists, BadValue, Damaged, NotFound, TeamHasLivingMembers, TeamNotFound
+from taskyard.errors import AlreadyExists, BadValue, Damaged, TeamHasLivingMembers, TeamNotFound
 from taskyard.maildir import Box, mail_folder
 from taskyard.names import check_name, folder_name, nearest
-from taskyard.tasklist import claude_teams, team_record
+from taskyard.tasklist import claude_members, claude_teams, team_record
 from taskyard.tasklist.liveness import Seen, liveness
 from taskyard.tasklist.team_names import made_up
 from taskyard.tasklist.team_record import KINDS, Member, Team
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from taskyard.instances import Instance
-    from taskyard.tasklist.claude_teams import ClaudeMember, ClaudeTeam
 
 
 class Teams:
@@ -45,9 +44,20 @@ class Teams:
         settings: Settings | None = None,
         claude_folder: str | None = None,
         give_back: Callable[[str, str], tuple[str, ...]] | None = None,
+        me: Instance | None = None,
     ) -> None:
-        """`give_back(team, member)` puts the unfinished tasks of one who left back into the pool, and names them."""
+        """Nothing is made or read yet.
+
+        Args:
+            home: `$TASKYARD_HOME`.
+            settings: How long a member may be quiet.
+            claude_folder: Claude Code's folder, if not the usual one.
+            give_back: `give_back(team, member)` puts the unfinished tasks of one who left back into the pool,
+                and names them.
+            me: The living instance that asks: whoever joins under its name lives as long as it does.
+        """
         self.home = home
+        self._me = me
         self._give_back = give_back
         self.settings = settings or Settings()
         self.claude = claude_folder if claude_folder is not None else paths.claude_folder()
@@ -63,11 +73,11 @@ class Teams:
         if lead is not None:
             check_name("an agent", lead)
         chosen = check_name("a team", name) if name is not None else self._free_name()
-        first = () if lead is None else (_new_member(lead, "process", instance=instance),)
+        first = () if lead is None else (self._new_member(lead, None, instance=instance),)
 
         def found(was: Team | None) -> Team:
             if was is not None or claude_teams.read(self.claude, chosen) is not None:
-                raise AlreadyExists("a team", chosen)
+                raise AlreadyExists("a team", chosen, hint=f"`taskyard team show {chosen}` shows it.")
             return Team(chosen, lead, first, now_ms())
 
         team = _there(team_record.change(self.home, chosen, found))
@@ -80,28 +90,37 @@ class Teams:
         team: str,
         name: str,
         *,
-        kind: str = "process",
+        kind: str | None = None,
         instance: Instance | None = None,
         pid: int = 0,
         start: int = 0,
         colour: str | None = None,
     ) -> Member:
-        """Let `name` into a team of ours; a dead member of that name makes room.
+        """Let `name` into a team, ours or Claude Code's; in ours, a dead member of that name makes room.
+
+        Without a `kind` it is "process" if there is one to look at, and else "external".
 
         Raises:
-            TeamNotFound: there is no such team of ours.
+            TeamNotFound: there is no such team.
             AlreadyExists: a member of that name may still live.
         """
         check_name("an agent", name)
-        if kind not in KINDS:
+        if kind is not None and kind not in KINDS:
             raise BadValue("The kind of a member", kind, f"one of {', '.join(KINDS)}")
-        member = _new_member(name, kind, instance=instance, pid=pid, start=start, colour=colour)
+        if self._is_claudes(team):
+            member = claude_members.join(self.claude, team, name, pid=pid, colour=colour)
+            self._box(team, name).open()
+            return member
+        member = self._new_member(name, kind, instance=instance, pid=pid, start=start, colour=colour)
 
         def joined(was: Team | None) -> Team:
-            found = team_record.existing(self.home, team, was)
+            found = self._existing(team, was)
             there = found.member(name)
             if there is not None and not self._makes_room(there, member):
-                raise AlreadyExists(f"a member of team {found.name!r}", there.name)
+                hint = (
+                    f"It may still live: take another name, or `taskyard team leave {found.name} {there.name}` first."
+                )
+                raise AlreadyExists(f"a member of team {found.name!r}", there.name, hint=hint)
             return found._replace(members=(*(m for m in found.members if m != there), member))
 
         team_record.change(self.home, team, joined)
@@ -109,20 +128,24 @@ class Teams:
         return member
 
     def leave(self, team: str, name: str) -> Member:
-        """Take `name` out of a team of ours: its unfinished tasks go back to the pool, it gets no more mail there,
+        """Take `name` out of a team: its unfinished tasks go back to the pool, it gets no more mail there,
         and what it has stays readable.
 
         Raises:
-            TeamNotFound, NotFound: there is no such team of ours, or no such member.
+            TeamNotFound, NotFound: there is no such team, or no such member.
+            Conflict: it is a member that Claude Code runs.
         """
         gone: list[Member] = []
+        if self._is_claudes(team):
+            gone.append(claude_members.leave(self.claude, team, name))
 
         def left(was: Team | None) -> Team:
-            found = team_record.existing(self.home, team, was)
+            found = self._existing(team, was)
             gone.append(_present(found, name))
             return found._replace(members=tuple(m for m in found.members if m not in gone))
 
-        team_record.change(self.home, team, left)
+        if not gone:
+            team_record.change(self.home, team, left)
         self._box(team, name).close()
         self._release(team, gone[-1:])
         return gone[-1]
@@ -133,7 +156,7 @@ class Teams:
             raise BadValue("The state of a member", state, "working or idle")
 
         def noted(was: Team | None) -> Team:
-            found = team_record.existing(self.home, team, was)
+            found = self._existing(team, was)
             there = _present(found, name)
             now = there._replace(last_progress=now_ms(), state=state)
             return found._replace(members=tuple(now if m == there else m for m in found.members))
@@ -151,7 +174,7 @@ class Teams:
         removed: list[Team] = []
 
         def dissolved(was: Team | None) -> None:
-            found = team_record.existing(self.home, team, was)
+            found = self._existing(team, was)
             others = [m for m in found.members if m.name != found.lead]
             living = tuple(m.name for m in others if self._liveness(m) != "dead")
             if living and not force:
@@ -178,7 +201,7 @@ class Teams:
         if found := team_record.read(self.home, team):
             return found
         if theirs := claude_teams.read(self.claude, team):
-            return _from_claude(theirs)
+            return claude_members.as_team(theirs)
         raise TeamNotFound(team, nearest=nearest(team, [known.name for known in self.list()]))
 
     def list(self) -> tuple[Team, ...]:
@@ -187,11 +210,50 @@ class Teams:
         theirs, theirs_damaged = claude_teams.listing(self.claude)
         self.damaged = [*damaged, *theirs_damaged]
         names = {folder_name("a team", team.name) for team in ours}
-        return (*ours, *(_from_claude(team) for team in theirs if folder_name("a team", team.name) not in names))
+        return (
+            *ours,
+            *(claude_members.as_team(team) for team in theirs if folder_name("a team", team.name) not in names),
+        )
 
     def members(self, team: str) -> tuple[Seen, ...]:
         """Who is in a team, each with what the kernel says about it now."""
         return tuple(Seen(member, self._liveness(member)) for member in self.get(team).members)
+
+    def _is_claudes(self, team: str) -> bool:
+        """Whether a team is Claude Code's alone."""
+        return not os.path.lexists(team_record.path_of(self.home, team)) and claude_members.has(self.claude, team)
+
+    def _existing(self, team: str, found: Team | None) -> Team:
+        """`found`, the record of a team of ours.
+
+        Raises:
+            Conflict: the team is Claude Code's.
+            TeamNotFound: there is none; names those that look like it.
+        """
+        if found is not None:
+            return found
+        if claude_members.has(self.claude, team):
+            raise claude_members.refuse(team, "change or dissolve it")
+        raise TeamNotFound(team, nearest=nearest(team, [known.name for known in self.list()]))
+
+    def _new_member(
+        self,
+        name: str,
+        kind: str | None,
+        *,
+        instance: Instance | None = None,
+        pid: int = 0,
+        start: int = 0,
+        colour: str | None = None,
+    ) -> Member:
+        now = now_ms()
+        if instance is None and not pid and self._me is not None and self._me.name == name:
+            instance = self._me
+        if instance is not None:
+            pid, start = instance.record.pid, instance.record.start
+        host = this_host() if pid and start else ""
+        kind = kind or ("process" if pid else "external")
+        return Member(name, now, kind, pid, start, host, instance.id if instance else "", now, "idle", colour)
 
     def _release(self, team: str, members: Iterable[Member]) -> None:
         if self._give_back is not None:
@@ -225,22 +287,6 @@ class Teams:
             pass  # nobody ever wrote
 
 
-def _new_member(
-    name: str,
-    kind: str,
-    *,
-    instance: Instance | None = None,
-    pid: int = 0,
-    start: int = 0,
-    colour: str | None = None,
-) -> Member:
-    now = now_ms()
-    if instance is not None:
-        pid, start = instance.record.pid, instance.record.start
-    host = this_host() if pid and start else ""
-    return Member(name, now, kind, pid, start, host, instance.id if instance else "", now, "idle", colour)
-
-
 def _there(team: Team | None) -> Team:
     if team is None:
         raise AssertionError("a rule that must answer a team answered none")
@@ -249,29 +295,5 @@ def _there(team: Team | None) -> Team:
 
 def _present(team: Team, name: str) -> Member:
     if (member := team.member(name)) is None:
-        near = nearest(name, [m.name for m in team.members])
-        hint = f" Nearest: {', '.join(near)}." if near else ""
-        raise NotFound(f"No member {name!r} in team {team.name!r}.{hint}")
+        raise team_record.no_member(team.name, name, [m.name for m in team.members])
     return member
-
-
-def _from_claude(team: ClaudeTeam) -> Team:
-    return Team(team.name, team.lead, tuple(_claude_member(team, m) for m in team.members), team.created_at, "claude")
-
-
-def _claude_member(team: ClaudeTeam, member: ClaudeMember) -> Member:
-    """A member of Claude Code's; one inside its process lives as long as that does."""
-    kind = member.backend if member.backend in KINDS else "external"
-    inside = kind == "in-process" and team.pid_space == _pid_space()
-    pid, start = (team.lead_pid, team.lead_start) if inside else (0, 0)
-    return Member(
-        member.name, member.joined_at, "external" if member.is_outside else kind, pid, start, colour=member.colour
-    )
-
-
-def _pid_space() -> str:
-    """How Claude Code says in which pid namespace a pid counts: `<host>#pid:[<inode>]`."""
-    try:
-        return f"{os.uname().nodename}#{os.readlink('/proc/self/ns/pid')}"
-    except OSError:
-        return ""

@@ -72,7 +72,7 @@ class Writer:
         Raises:
             Interfered: another program got in between; the intents stay, for `settle` to close.
             LockLost: we no longer hold what we relied on; nothing was written.
-            StorageError: the disk refused before anything was changed.
+            StorageError: the disk refused; says whether anything was changed.
         """
         rows = {write.id: Row() if write.is_new else self.ledger.row(write.id) for write in writes}
         try:
@@ -82,14 +82,20 @@ class Writer:
             for write in writes:
                 self.ledger.intend(write.id, rows[write.id], start)
             entry = self._append(act, {write.id: drafts.get(write.id) for write in writes}, rows)
+        except StorageError as error:
+            self._withdraw(rows)
+            raise error.writing(list(rows), "Nothing was changed.") from error
         except BaseException:
             self._withdraw(rows)
             raise
-        for write in writes:
-            if write.lease is not None and write.lease[0] is not None:
-                self._leases.write(write.id, *write.lease)
-        for write in writes:
-            self.apply(write, entry, drafts.get(write.id))
+        try:
+            for write in writes:
+                if write.lease is not None and write.lease[0] is not None:
+                    self._leases.write(write.id, *write.lease)
+            for write in writes:
+                self.apply(write, entry, drafts.get(write.id))
+        except StorageError as error:
+            raise error.writing(list(rows), "The next command completes the change or undoes it, whole.") from error
 
     def _withdraw(self, rows: Mapping[str, Row]) -> None:
         """Leave nothing of a change that was not decided."""

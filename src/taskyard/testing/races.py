@@ -64,6 +64,24 @@ def _claiming_at_once_has_one_winner(store: TaskStore) -> None:
         assert winners == [store.get(task_id).owner], f"{winners} all think they have #{task_id}"
 
 
+def _deciding_about_the_whole_list_at_once_is_one_after_the_other(store: TaskStore) -> None:
+    for _ in range(5):
+        pair = [add(store), add(store)]
+
+        def claim(task_id: str, pair: list[str] = pair) -> str:
+            def rule(facts: Facts) -> Decision:
+                if any(other.owner for other in facts.everything() if other.id in pair):
+                    raise Conflict("one of the two is enough")
+                return take(lease())(facts)
+
+            store.update(task_id, rule, act("claim"), with_blockers=True, whole_list=True)
+            return task_id
+
+        answers = _at_once(*[partial(claim, task_id) for task_id in pair])
+        winners = [answer for answer in answers if isinstance(answer, str)]
+        assert len(winners) == 1, f"{winners} were both claimed, each in the belief to be the only one"
+
+
 def _linking_both_ways_at_once_closes_no_circle(store: TaskStore) -> None:
     for _ in range(5):
         a, b = add(store), add(store)
@@ -89,6 +107,7 @@ def _changes_of_two_tasks_at_once_are_both_kept(store: TaskStore) -> None:
 RACES: tuple[Callable[[TaskStore], None], ...] = (
     _creating_at_once_never_gives_an_id_twice,
     _claiming_at_once_has_one_winner,
+    _deciding_about_the_whole_list_at_once_is_one_after_the_other,
     _linking_both_ways_at_once_closes_no_circle,
     _changes_of_two_tasks_at_once_are_both_kept,
 )

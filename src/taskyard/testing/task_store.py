@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from taskyard.errors import AlreadyExists, Conflict, Cycle, NotFound, TaskNotFound
+from taskyard.errors import AlreadyExists, Conflict, Cycle, NotFound, StillOpen, TaskNotFound
 from taskyard.tasklist.model import Decision, Draft, Facts, TaskStatus
 from taskyard.testing.acts import act, add, edges, lease, put, refused, take, told
 from taskyard.testing.races import RACES
@@ -27,8 +27,7 @@ def check_task_store(make: Callable[[], TaskStore]) -> None:
 
 
 def _an_empty_list_is_empty_and_finished(store: TaskStore) -> None:
-    assert (tuple(store.list()), store.list().damaged, list(store.changes())) == ((), (), [])
-    assert store.is_finished()
+    assert (*store.list(), *store.list().damaged, *store.changes(), store.is_finished()) == (True,)
     assert refused(store, TaskNotFound, lambda: store.get("1")).restorable is False
 
 
@@ -58,23 +57,27 @@ def _what_is_created_is_read(store: TaskStore) -> None:
     assert task[1:9] == (*draft[:5], (), (), draft.metadata), "the answer is not what was asked for"
     assert isinstance(task.created_at, int), "no creation time"
     assert task.created_at == task.updated_at
-    assert store.get(task.id) == task
-    assert tuple(store.list()) == (task,)
+    assert (store.get(task.id), *store.list()) == (task, task)
     assert not store.is_finished()
+
+
+def _a_parent_is_there(store: TaskStore) -> None:
+    drafts = [Draft("part", "part", metadata={"taskyard": {"parent": parent}}) for parent in ("77", add(store))]
+    refused(store, TaskNotFound, lambda: store.create(drafts[0], act("create")))
+    assert store.create(drafts[1], act("create")).extra == {"parent": "1"}
 
 
 def _lists_are_in_the_order_of_ids_as_numbers(store: TaskStore) -> None:
     ids = [add(store) for _ in range(11)]
-    assert [task.id for task in store.list()] == ids == [str(number) for number in range(1, 12)]
+    assert [task.id for task in store.list()] == ids == [*map(str, range(1, 12))]
 
 
 def _an_update_saves_what_its_rule_says(store: TaskStore) -> None:
     task_id = add(store)
     before, start = store.get(task_id), store.position()
     after = put(store, task_id, subject="b", metadata={"k": "v"})
-    assert after == before._replace(subject="b", metadata={"k": "v"}, updated_at=after.updated_at)
+    assert store.get(task_id) == after == before._replace(subject="b", metadata={"k": "v"}, updated_at=after.updated_at)
     assert (after.updated_at or 0) >= (before.updated_at or 0)
-    assert store.get(task_id) == after
     assert told(store, start) == [("put", {task_id: "b"})]
 
 
@@ -176,12 +179,14 @@ def _dependencies_are_known_on_both_sides(store: TaskStore) -> None:
     store.link([(a, b)], act("block"))
     assert told(store, start) == [], "a dependency that is there already is no change"
     assert edges(store) == {(a, c), (c, b), (a, b)}
-    store.unlink([(a, c), (c, b)], act("unblock"))
+    assert [tuple(store.waiting_for(task_id)) for task_id in (a, b, c)] == [(b, c), (), (b,)]
+    assert store.unlink([(a, c), (b, a), (c, b)], act("unblock")) == ((a, c), (c, b)), "not what was there"
     start = store.position()
-    store.unlink([(a, c), ("77", c)], act("unblock"))
+    assert store.unlink([(a, c)], act("unblock")) == ()
     assert told(store, start) == [], "taking away what is not there is no change"
     assert edges(store) == {(a, b)}
-    refused(store, TaskNotFound, lambda: store.unlink([(a, "77")], act("unblock")))
+    assert refused(store, TaskNotFound, lambda: store.unlink([(a, "77")], act("unblock"))).task_id == "77"
+    assert refused(store, TaskNotFound, lambda: store.unlink([(a, b), ("77", b)], act("unblock"))).task_id == "77"
 
 
 def _unknown_ids_and_cycles_are_refused_from_both_sides(store: TaskStore) -> None:
@@ -210,6 +215,9 @@ def _removing_strips_a_task_from_everyone(store: TaskStore) -> None:
     assert (change.tasks[b], set(change.tasks)) == (None, {a, b, c})
     assert refused(store, TaskNotFound, lambda: store.get(b)).restorable
     refused(store, TaskNotFound, lambda: store.remove([a, b], act("delete")))
+    put(store, c, status=TaskStatus.COMPLETED)
+    assert refused(store, StillOpen, lambda: store.remove([a, c], act("archive"), only_done=True)).tasks == (a,)
+    assert [task.id for task in store.remove([c], act("archive"), only_done=True)] == [c]
 
 
 def _restoring_brings_back_what_still_makes_sense(store: TaskStore) -> None:
@@ -272,6 +280,7 @@ _CHECKS: tuple[Callable[[TaskStore], None], ...] = (
     _ids_count_up_and_never_return,
     _a_reserved_id_can_be_used,
     _what_is_created_is_read,
+    _a_parent_is_there,
     _lists_are_in_the_order_of_ids_as_numbers,
     _an_update_saves_what_its_rule_says,
     _no_difference_is_no_change,

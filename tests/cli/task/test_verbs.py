@@ -134,6 +134,52 @@ def test_a_claim_by_name_is_one_principal_across_commands_and_has_no_end() -> No
     assert taskyard("task", "done", "1", "--by", "bob").code == 0
 
 
+@pytest.mark.req("L-09")
+def test_what_another_holds_is_left_alone_until_a_person_insists_and_the_log_says_so() -> None:
+    add("A")
+    for verb in ("done", "reopen", "start", "release"):
+        taskyard("task", "claim", "1", "--by", "ada", "--lease", "1h")
+        taskyard("task", "start", "1", "--by", "ada")
+        for caller in ((), ("--by", "bob")):
+            refused = taskyard("task", verb, "1", *caller, "--json")
+            assert (refused.code, refused.error["code"], refused.error["owner"]) == (5, "already_claimed", "ada")
+            assert "--force" in refused.error["message"]
+        assert taskyard("task", verb, "1", "--by", "bob", "--force").code == 0
+        if verb != "start":
+            assert "(forced)" in taskyard("task", "log", "1").lines[-1]
+        taskyard("task", "reopen", "1", "--force")
+
+
+@pytest.mark.req("L-09")
+def test_a_person_without_a_name_may_finish_what_was_claimed_by_hand() -> None:
+    add("A")
+    taskyard("task", "start", "1", "--by", "ada")
+
+    assert taskyard("task", "done", "1", "--by", "bob").code == 5
+    assert taskyard("task", "done", "1").code == 0
+
+
+@pytest.mark.req("L-06")
+def test_unblock_says_when_nothing_changed_and_refuses_an_id_there_is_not() -> None:
+    add("A")
+    add("B")
+
+    assert "Nothing changed: #2 did not wait for #1." in taskyard("task", "unblock", "2", "--on", "1").lines
+    assert "Nothing changed" in taskyard("task", "unblock", "2", "--all").out
+    refused = taskyard("task", "unblock", "2", "--on", "99", "--json")
+    assert (refused.code, refused.error["task_id"]) == (4, "99")
+
+
+@pytest.mark.req("L-11")
+def test_open_work_is_archived_only_by_force() -> None:
+    add("A")
+
+    refused = taskyard("task", "archive", "1", "--yes", "--json")
+    assert (refused.code, refused.error["code"], refused.error["tasks"]) == (5, "still_open", ["1"])
+    assert taskyard("task", "archive", "1", "--yes", "--force").code == 0
+    assert "(forced)" in taskyard("task", "log", "1").lines[-1]
+
+
 @pytest.mark.req("L-08")
 def test_busy_agents_can_be_refused_by_request() -> None:
     add("A")

@@ -52,5 +52,5 @@ ADD = Command(
         "taskyard task add 'Fix the build' --priority 1 --label ci --accept 'make test'",
         "id=$(taskyard task add -q 'Write the notes')",
     ),
-    exits=("4  a dependency names no task", "5  the dependencies would be a cycle, or a hook refused"),
+    exits=("4  a dependency or the parent names no task", "5  the dependencies would be a cycle, or a hook refused"),
 )

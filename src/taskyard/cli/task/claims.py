@@ -45,7 +45,7 @@ def _assign(args: Args) -> int:
 def _release_arguments(parser: Parser) -> None:
     parser.add("id", type=task_id, nargs="?", metavar="ID", help="The task.")
     parser.add("--all-of", metavar="AGENT", help="Instead: everything unfinished of an agent that left.")
-    parser.add("--force", action="store_true", help="Also if it is somebody else's.")
+    parser.add("--force", action="store_true", help="Although somebody else holds it. It is logged.")
     parser.add("--token", metavar="TOKEN", help=_CLAIM_HELD)
 
 

@@ -7,12 +7,10 @@ from taskyard.cli.output import open_yard
 from taskyard.cli.task.fields import add_fields, extras, metadata, text_of
 from taskyard.cli.task.shown import answer_task
 from taskyard.cli.values import task_id
-from taskyard.errors import BadValue, UsageError
+from taskyard.errors import UsageError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from taskyard.cli.command import Args
     from taskyard.cli.parser import Parser
     from taskyard.tasklist.list_core import Extras
@@ -27,7 +25,7 @@ def _arguments(parser: Parser) -> None:
     add_fields(parser)
     parser.add_words("--clear", metavar="FIELD", dest="clear", help="Take optional fields away: priority, labels, …")
     parser.add("--token", metavar="TOKEN", help="Of the claim you hold: refused if it is no longer the current one.")
-    parser.add("--force", action="store_true", help="With --status: although it is blocked. It is logged.")
+    parser.add("--force", action="store_true", help="With --status: although it is blocked or another's. It is logged.")
 
 
 def _run(args: Args) -> int:
@@ -36,9 +34,6 @@ def _run(args: Args) -> int:
     if not (given or data or args.clear) and all(getattr(args, name) is None for name in _CHANGES):
         raise UsageError(f"What shall be different about #{args.id}? See `taskyard task edit -h`.")
     with open_yard(args) as yard:
-        if args.clear:
-            data = {**(data or {}), "taskyard": _cleared(yard.tasks.get(args.id).extra, args.clear, given)}
-            given = {}
         task = yard.tasks.update(
             args.id,
             subject=args.subject,
@@ -49,20 +44,10 @@ def _run(args: Args) -> int:
             metadata=data,
             token=args.token,
             force=args.force,
+            clear=args.clear or (),
             **given,
         )
         return answer_task(args, yard, task)
-
-
-def _cleared(known: Mapping[str, object], clear: list[str], given: Extras) -> dict[str, object] | None:
-    """The optional fields without those to clear and with those given; None where nothing is left."""
-    from taskyard.tasklist.extras import EXTRAS, check_extras
-
-    for name in clear:
-        if name not in (*EXTRAS, "held"):
-            raise BadValue("--clear", name, f"one of {', '.join((*EXTRAS, 'held'))}")
-    left = {name: value for name, value in known.items() if name not in clear}
-    return {**left, **check_extras(**given)} or None
 
 
 EDIT = Command(

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 _ENDINGS = {".json": "json", ".md": "markdown", ".markdown": "markdown", ".csv": "csv"}
 _READ = ("json", "markdown", "csv")
+_NOTHING = "Nothing new: the file has no task that is not on the list already."
 _WRITTEN = (*_READ, "dot", "mermaid")
 
 
@@ -26,15 +27,15 @@ def _import_arguments(parser: Parser) -> None:
 
 
 def _import(args: Args) -> int:
+    text = _text(args.file)  # first: of a file that is not there nobody wants to hear about its ending
     format = args.format or _ENDINGS.get(os.path.splitext(args.file)[1].lower())
     if format is None:
         if args.file != "-":
             raise UsageError(f"What is in {args.file!r}? Its ending does not say: add --format {'|'.join(_READ)}.")
         format = "json"
-    text = _text(args.file)
     with open_yard(args) as yard:
         added = yard.tasks.import_(text, format)
-        return answer_tasks(args, yard, added, nothing="Nothing new: everything is on the list already.")
+        return answer_tasks(args, yard, added, nothing=_NOTHING)
 
 
 def _text(path: str) -> str:
@@ -70,9 +71,14 @@ def _export(args: Args) -> int:
 IMPORT = Command(
     _import,
     _import_arguments,
-    "Add the tasks of a file that are not on the list yet, dependencies included. Importing twice adds\nnothing.",
+    "Add the tasks of a file that are not on the list yet, dependencies included. Importing twice adds\n"
+    "nothing. Hooks are asked about each, as when it is made by hand.",
     examples=("taskyard task import plan.md", "taskyard task export --list old | taskyard task import - --list new"),
-    exits=("2  the file cannot be read as that; says where", "5  its tasks wait for each other"),
+    exits=(
+        "2  the file cannot be read as that; says where",
+        "4  there is no such file",
+        "5  its tasks wait for each other, or a hook refused one",
+    ),
 )
 EXPORT = Command(
     _export,

@@ -35,6 +35,7 @@ def _rm(args: Args) -> int:
 
 def _archive_arguments(parser: Parser) -> None:
     parser.add("ids", type=task_id, nargs="*", metavar="ID", help="The tasks; without any, all completed ones.")
+    parser.add("--force", action="store_true", help="Also tasks that are not completed. It is logged.")
     _add_yes(parser)
 
 
@@ -43,7 +44,8 @@ def _archive(args: Args) -> int:
         count = len(set(args.ids)) or sum(task.is_done for task in yard.tasks.list())
         if count:
             confirm(args, f"Put {_counted(count)} of list {yard.tasks.name!r} away?")
-        return answer_tasks(args, yard, yard.tasks.archive(*args.ids), nothing="Nothing is done yet.")
+        gone = yard.tasks.archive(*args.ids, force=args.force)
+        return answer_tasks(args, yard, gone, nothing="Nothing is done yet.")
 
 
 def _reset_arguments(parser: Parser) -> None:
@@ -70,8 +72,9 @@ RM = Command(
 ARCHIVE = Command(
     _archive,
     _archive_arguments,
-    "Put tasks away; without ids, all completed ones. `taskyard task restore` brings them back.",
+    "Put completed tasks away; without ids, all of them. `taskyard task restore` brings them back.",
     examples=("taskyard task archive --yes", "taskyard task archive 3 4"),
+    exits=("4  no such task", "5  one is not completed"),
 )
 RESET = Command(
     _reset,

@@ -43,6 +43,7 @@ def answer_tasks(args: Args, yard: Yard, tasks: Sequence[Task], *, nothing: str)
     def lines() -> Iterator[str]:
         if tasks:
             yield from rows(args, yard, tasks)
+            yield from (safe(f"#{task.id}: {note}") for task in tasks for note in task.notes)
         else:
             yield nothing
 

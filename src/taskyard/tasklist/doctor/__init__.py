@@ -39,7 +39,7 @@ class Doctor:
     def __init__(
         self, files: ListFiles, home: str, *, by: str | None = None, beyond: Callable[[], Iterable[Finding]] = tuple
     ) -> None:
-        """`beyond` finds what is wrong outside both: hooks and settings."""
+        """`beyond` finds what is wrong outside both: hooks, settings, Claude Code's teams."""
         self._files = files
         self._home = home
         self._by = by

@@ -89,8 +89,8 @@ def highest_on_disk(look: Look) -> int:
 
 def highest_known(look: Look) -> int:
     """The highest id that anything remembers."""
-    remembered = (*look.rows, *look.log.last, *look.older)
-    return max(highest_on_disk(look), *(int(task_id) for task_id in remembered), 0)
+    remembered = (*look.rows, *look.log.last)
+    return max(highest_on_disk(look), look.older_highest, *(int(task_id) for task_id in remembered))
 
 
 def check_drafts(look: Look) -> Iterator[Finding]:
@@ -106,9 +106,19 @@ def check_drafts(look: Look) -> Iterator[Finding]:
 
 def check_older(look: Look) -> Iterator[Finding]:
     """The consolidated file of an older layout, which is read and never written."""
+    file = look.folder.consolidated
     if look.older_damage is not None:
-        why = f"{look.older_damage[:1].upper()}{look.older_damage[1:]}."
-        yield Finding("damaged-older-list", look.folder.consolidated, why, "it is never written: mend it, or remove it")
+        yield Finding(
+            "damaged-older-list", file, _sentence(look.older_damage), "it is never written: mend it, or remove it"
+        )
+    for task_id, found in look.older_broken.items():
+        if task_id not in look.seen:
+            fix = f"it is never written: mend the entry; until then #{task_id} counts as open"
+            yield Finding("damaged-older-list", file, _sentence(found.why), fix, task_id)
+
+
+def _sentence(why: str) -> str:
+    return f"{why[:1].upper()}{why[1:]}."
 
 
 def check_place(look: Look) -> Iterator[Finding]:

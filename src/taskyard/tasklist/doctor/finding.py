@@ -48,6 +48,8 @@ KINDS: Mapping[str, Kind] = {
     "open-permissions": Kind("Others may read what is yours alone", can_fix=True, is_safe=True),
     "planted-link": Kind("A link where a file or folder of ours should be"),
     "damaged-record": Kind("A record of teams or trust cannot be read"),
+    "damaged-claude-team": Kind("Claude Code's record of a team cannot be read"),
+    "damaged-claude-inbox": Kind("An inbox of Claude Code's cannot be read"),
     "network-fs": Kind("The list is on a network file system", is_note=True),
     "hooks": Kind("A hook in a settings file that cannot be one"),
     "settings": Kind("Taskyard's own settings cannot be read"),

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from taskyard.tasklist.list_files import ListFiles
     from taskyard.tasklist.list_folder import ListFolder
-    from taskyard.tasklist.model import Task
+    from taskyard.tasklist.model import DamagedFile, Task
     from taskyard.tasklist.reader import Seen
 
 #: A change takes milliseconds; who holds a lock for this many seconds is stopped, or a debugger's.
@@ -42,6 +42,8 @@ class Look(NamedTuple):
     entries: Mapping[str, os.stat_result]  #: everything in the list's folder, by name
     seen: Mapping[str, Seen]  #: what is called like a task, by id
     older: Mapping[str, Task]  #: the tasks of an older `tasks.json`
+    older_broken: Mapping[str, DamagedFile]  #: those of them that cannot be read
+    older_highest: int  #: the highest id in that file
     older_damage: str | None
     rows: Mapping[str, Row]  #: the ledger
     log: Log
@@ -59,7 +61,7 @@ class Look(NamedTuple):
         """Whether there is such a task, readable or not."""
         found = self.seen.get(task_id)
         if found is None:
-            return task_id in self.older
+            return task_id in self.older or task_id in self.older_broken
         return found.task is not None or found.damage is not None
 
 
@@ -88,10 +90,23 @@ def look_at(files: ListFiles) -> Look:
         if lock is not None:
             lock.close()
     log = _log(folder.log, segments)
-    older = files.tasks.consolidated.tasks()
-    damage = files.tasks.consolidated.damage
-    why = damage.why if damage is not None else None
-    return Look(folder, entries, seen, older, why, rows, log, is_quiet, busy, network, now_ms() / 1000)
+    older = files.tasks.consolidated
+    damage = older.damage()
+    return Look(
+        folder,
+        entries,
+        seen,
+        older.tasks(),
+        older.broken(),
+        older.highest(),
+        damage.why if damage is not None else None,
+        rows,
+        log,
+        is_quiet,
+        busy,
+        network,
+        now_ms() / 1000,
+    )
 
 
 def _hold_still(folder: ListFolder) -> tuple[RangeLock | None, Busy | None]:
@@ -125,7 +140,7 @@ def _rows(folder: ListFolder) -> dict[str, Row]:
     if not os.path.isfile(folder.ledger) or os.path.islink(folder.ledger):
         return {}
     try:
-        ledger = Ledger(folder.ledger)
+        ledger = Ledger(folder.ledger, writable=False)
     except StorageError:
         return {}
     try:

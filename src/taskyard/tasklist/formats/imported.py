@@ -117,7 +117,9 @@ def check_whole(tasks: Sequence[Imported]) -> Sequence[Imported]:
 
 
 def check_size(text: str) -> str:
-    """`text` without a byte-order mark, if it is small enough to be a task list."""
+    """`text` without a byte-order mark, if it is text, and small enough to be a task list."""
+    if not isinstance(text, str):  # pyright: ignore[reportUnnecessaryIsInstance]  # callers without a type checker
+        raise BadText("import", f"must be text, not {type(text).__name__}")
     if len(text) > LARGEST_TEXT:
         raise BadValue("The file", f"{len(text):,} characters long", f"at most {LARGEST_TEXT:,}")
     return text.removeprefix("\ufeff")

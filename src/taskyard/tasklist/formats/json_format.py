@@ -108,9 +108,10 @@ def _document(text: str) -> object:
     try:
         return json.loads(text, parse_constant=_refuse)
     except RecursionError:
-        raise BadValue("The file", "nested so deeply", "JSON with tasks") from None
+        raise BadValue("The file", "", "JSON with tasks", found="is nested too deeply") from None
     except ValueError as error:
-        raise BadValue("The file", text[:20], f"JSON ({error})") from None
+        found = f"is no JSON ({error})" if text.strip() else "is empty"
+        raise BadValue("The file", text[:20], "the JSON of an export, or an array of tasks", found=found) from None
 
 
 def _refuse(name: str) -> object:
