@@ -86,13 +86,8 @@ class Outbox:
         if most < 1:
             raise BadValue("limit", most, "a number from 1")
         while self._may_hand_out(force) and (line := self._in_line()):
-            chosen = arranged(
-                (place.notice for place in line[:most]),
-                most=most,
-                characters=characters,
-                size=lambda one: len(body(one)),
-            )
-            count = len(chosen.notices)
+            first = [place.notice for place in line[:most]]
+            count = len(arranged(first, most=most, characters=characters, size=_size).notices)
             places, line[:count] = line[:count], []
             self._until_look -= count
             holder = self._hands.holder() if hold is None else maildir.hold_for(hold)
