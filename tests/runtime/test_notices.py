@@ -19,6 +19,7 @@ from support.linearizable import Event
 from support.racing import Racer, answered, race
 from support.scale import FULL, scale
 from taskyard import instances, paths
+from taskyard.clock import elapsed
 from taskyard.errors import BadName, BadValue
 from taskyard.runtime import holding, outboxes
 from taskyard.runtime.notice import Notice
@@ -189,6 +190,22 @@ def test_waiting_ends_when_a_notice_comes_and_no_sooner(home: str) -> None:
     end_job(home, "ada")
     waiting.join(timeout=10)
     assert answers == [True]
+
+
+@pytest.mark.req("N-07")
+def test_the_very_first_notice_wakes_whoever_waits_however_its_box_comes_into_being(home: str) -> None:
+    slept: list[float] = []
+    for number in range(scale(300)):
+        fresh = f"{home}-{number}"
+        os.mkdir(fresh, 0o700)
+        ending = threading.Timer(0.002 * (number % 5), end_job, (fresh, "ada"))
+        ending.start()
+        began = elapsed()
+        assert Outbox(fresh, "ada").wait(3)
+        slept.append(elapsed() - began)
+        ending.join()
+
+    assert max(slept) < 2.5  # else it was the end of the wait that found it, not the notice
 
 
 @pytest.mark.req("B-05")

@@ -29,13 +29,13 @@ class Waiting:
         """Whether a notice can be taken, now or within `timeout` seconds."""
         deadline = elapsed() + timeout
         while True:
-            self._follow_all()
             for followed in (self._home, *self._followed.values()):
                 followed.changed()
             if self._is_cancelled:
                 return False
+            self._follow_all()  # after the news was emptied: a box that is made later wakes us again
             is_held = holding.is_on(self._outbox.home)
-            if not is_held and self._outbox.waiting():  # after all were emptied, so that nothing falls in between
+            if not is_held and self._outbox.waiting():
                 return True
             left = deadline - elapsed()
             if left <= 0:
