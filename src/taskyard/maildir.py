@@ -71,7 +71,7 @@ class Box:
     def close(self) -> None:
         """Take no more mail; what is there stays readable."""
         while self.is_open:  # once, unless a sender writes at this very moment
-            for name in _listed(self._half):
+            for name in listed(self._half):
                 _unlink(f"{self._half}/{name}")
             try:
                 os.rmdir(self._half)
@@ -133,7 +133,7 @@ class Box:
         return sorted(name for name in self._names() if id_of(name) <= newest.get(message_ids.sender_of(name), ""))
 
     def _names(self) -> list[str]:
-        return [name for name in _listed(f"{self.path}/new") if len(name) in _LENGTHS and name[14] == "8"]
+        return [name for name in listed(f"{self.path}/new") if len(name) in _LENGTHS and name[14] == "8"]
 
     def count(self) -> int:
         """How many messages wait."""
@@ -175,10 +175,10 @@ class Box:
     def return_from_the_dead(self) -> int:
         """Bring back what holders that are gone had taken and not acknowledged; answers how many."""
         back = 0
-        for holder in _listed(f"{self.path}/taken"):
+        for holder in listed(f"{self.path}/taken"):
             if not self._is_gone(holder):
                 continue
-            for name in _listed(f"{self.path}/taken/{holder}"):
+            for name in listed(f"{self.path}/taken/{holder}"):
                 back += self.give_back(id_of(name), holder)
             try:
                 os.rmdir(f"{self.path}/taken/{holder}")
@@ -194,7 +194,7 @@ class Box:
 
     def holders(self) -> list[str]:
         """Everyone who has messages in their hands."""
-        return _listed(f"{self.path}/taken")
+        return listed(f"{self.path}/taken")
 
     def state(self, message_id: str) -> str | None:
         """Where a message is: "stored", "delivered", "read"; None if it was never here."""
@@ -212,10 +212,10 @@ class Box:
         """Remove what was read, or left half-written, before a moment; answers how many messages."""
         removed = 0
         last = f"{before_ms * 1000:015x}"[:_SHARD]
-        for shard in _listed(f"{self.path}/cur"):
+        for shard in listed(f"{self.path}/cur"):
             if shard < last:
                 removed += _empty(f"{self.path}/cur/{shard}")
-        for name in _listed(self._half):
+        for name in listed(self._half):
             path = f"{self._half}/{name}"
             try:
                 if os.lstat(path).st_mtime * 1000 < min(before_ms, now_ms() - _ABANDONED * 1000):
@@ -247,7 +247,7 @@ def mail_folder(home: str, team: str) -> str:
 
 def boxes(folder: str) -> Iterator[str]:
     """The folder names of all boxes below a team's mail folder."""
-    return (name for name in _listed(folder) if not name.startswith("."))
+    return (name for name in listed(folder) if not name.startswith("."))
 
 
 def id_of(name: str) -> str:
@@ -264,7 +264,8 @@ def _place(holder: str | None) -> str:
     return "new" if holder is None else f"taken/{holder}"
 
 
-def _listed(folder: str) -> list[str]:
+def listed(folder: str) -> list[str]:
+    """The names in a folder of a box; none if it does not exist."""
     try:
         return os.listdir(folder)
     except FileNotFoundError:
@@ -281,7 +282,7 @@ def _unlink(path: str) -> None:
 
 
 def _empty(folder: str) -> int:
-    names = _listed(folder)
+    names = listed(folder)
     for name in names:
         _unlink(f"{folder}/{name}")
     os.rmdir(folder)

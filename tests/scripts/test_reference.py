@@ -10,6 +10,7 @@ import pytest
 
 from support.cli import taskyard
 from support.repo import ROOT
+from taskyard.runtime.notice import Notice, to_json
 from taskyard.tasklist.model import Act, Change, Lease, Task
 from taskyard.view.records import change_json, lease_json, task_json
 
@@ -42,5 +43,6 @@ def test_every_key_of_every_record_is_documented() -> None:
 
     assert documented("A task") == list(task_json(Task("1", "A"), open_blockers=()))
     assert set(documented("A lease")) == set(lease_json(lease, with_token=True))
+    assert documented("A notice") == list(to_json(Notice("n", "me", "later", "b00000000", "done")))
     assert documented("A change") == list(change_json(change))
     assert documented("A list") == list(taskyard("lists", "--json").data[0])

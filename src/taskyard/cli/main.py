@@ -33,11 +33,13 @@ COMMANDS: Mapping[str, Row] = {
     "events": Row("taskyard.cli.events:EVENTS", "What happened on a list, as JSON lines, live if wanted"),
     "team": Row("taskyard.cli.team", "Teams of agents: who is in, who lives"),
     "mail": Row("taskyard.cli.mail", "Messages between agents"),
+    "notices": Row("taskyard.cli.notices", "What became of background jobs: look, take, acknowledge, verify"),
     "trust": Row("taskyard.cli.trust:TRUST", "Allow commands that came with a project or a task"),
     "doctor": Row("taskyard.cli.doctor:DOCTOR", "Explain what is wrong with a list, and repair it"),
     "demo": Row("taskyard.cli.demo:DEMO", "A plan of tasks worked on by agents, live"),
     "completions": Row("taskyard.cli.completions:COMPLETIONS", "Completion for bash, zsh and fish"),
     "__complete": Row("taskyard.cli.complete:COMPLETE", "Candidates for a command line", hidden=True),
+    "__sinks": Row("taskyard.cli.sinks:SINKS", "Tell one piece of news to every sink", hidden=True),
 }
 
 #: Those options of every command that take a value.

@@ -12,6 +12,7 @@ Every error Taskyard raises on purpose.
       NothingToRestore, TeamHasLivingMembers
   x Busy                    exit 75  somebody holds the lock: try again
   x Damaged                 exit 1   a file cannot be read as what it should be
+  x NotGenuine              exit 1   what looks like a notice is none of ours
   x StorageError            exit 1   the disk said no
   x Cancelled               exit 130 the caller gave up while it ran
 
@@ -47,6 +48,7 @@ from taskyard.errors.general import (
     Busy,
     Cancelled,
     Damaged,
+    NotGenuine,
     StorageError,
     TaskyardError,
     UsageError,
@@ -85,6 +87,7 @@ __all__ = [
     "LeaseLost",
     "ListNotFound",
     "NotFound",
+    "NotGenuine",
     "NothingFree",
     "NothingToRestore",
     "PathsOverlap",

@@ -98,6 +98,16 @@ class Damaged(TaskyardError):
         self.why = why
 
 
+class NotGenuine(TaskyardError):
+    """What looks like a notice is not one of ours, word for word."""
+
+    code = "not_genuine"
+
+    def __init__(self, why: str) -> None:
+        super().__init__(f"This is no genuine notice: {why}.")
+        self.why = why
+
+
 class StorageError(TaskyardError):
     """The disk refused: full, read-only, not a folder, not ours."""
 

@@ -8,4 +8,9 @@ Background jobs: work that outlives whoever started it, and never lies about how
     starting    from a wish to a job: fork server or a keeper of its own
     looking     any job, by any process: what is known of it now
     ending      an end is written once, whoever races to write it
+    news        what its starter is told of it, signed
+    notices     news on its way to a receiver, or to the next in line (heirs); outboxes: all boxes together
+    notice_text what models are told; sdk_messages: what programs are; batch: how much of it at once
+    verify      whether what looks like a notice is one
+    sinks       where news goes besides: desktop, bell, webhook, command
 """

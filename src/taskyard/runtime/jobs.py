@@ -15,6 +15,7 @@ from taskyard.config import Settings
 from taskyard.disk.files import make_private_folder
 from taskyard.disk.processes import process_start, this_host
 from taskyard.errors import Conflict, JobNotFound
+from taskyard.names import folder_name
 from taskyard.runtime import looking, steering, waiting
 from taskyard.runtime.folder import JobFolder
 from taskyard.runtime.ids import is_job_id, new_id
@@ -199,7 +200,7 @@ class Jobs:
             "isBackgrounded": backgrounded,
             "toolUseId": spec.tool_use_id,
             "agentId": self.agent,
-            "recipient": self.agent or "me",
+            "recipient": folder_name("an agent", self.agent or "me"),
             "parent": parent,
             "depth": depth,
             "onParentExit": on_exit,

@@ -18,11 +18,11 @@ from taskyard import maildir, message_ids, paths
 from taskyard.clock import now_ms
 from taskyard.disk import files
 from taskyard.errors import BadValue, Damaged, NotFound, StorageError
+from taskyard.hands import Hands
 from taskyard.maildir import AGAIN, Box, mail_folder
 from taskyard.names import check_name, folder_name
 from taskyard.tasklist import recipients
 from taskyard.tasklist.claude_mail import ClaudeMail
-from taskyard.tasklist.hands import Hands
 from taskyard.tasklist.message import MESSAGE, Message, Receipt, checked, decoded, encoded
 
 TYPE_CHECKING = False

@@ -7,6 +7,7 @@ cursor nor colour the screen nor reverse what is read.
 
 from __future__ import annotations
 
+from taskyard.harmless import safe as safe
 from taskyard.view.glyphs import TASK_LOOKS, Style, glyph, painted
 
 TYPE_CHECKING = False
@@ -17,8 +18,6 @@ if TYPE_CHECKING:
 
 #: Narrower than this a subject says nothing; the row then runs over the edge instead.
 NARROWEST_SUBJECT = 12
-
-_JOINERS = "\u200c\u200d"  # zero-width, and needed by scripts and composed emoji
 
 
 def duration(seconds: float) -> str:
@@ -35,19 +34,6 @@ def duration(seconds: float) -> str:
     if whole < 86_400:
         return f"{whole // 3_600}h {whole // 60 % 60:02d}m"
     return f"{whole // 86_400}d"
-
-
-def safe(text: str, *, lines: bool = False) -> str:
-    r"""`text` as a terminal may show it: what would act instead of being read is shown as `\x1b`, `\u202e`.
-
-    On one line unless `lines` are wanted.
-
-    >>> safe("red \x1b[31m\nnext")
-    'red \\x1b[31m next'
-    """
-    if text.isprintable():  # decided in C, and nearly always true
-        return text
-    return "".join(char if char.isprintable() or char in _JOINERS else _shown(char, lines) for char in text)
 
 
 def width(text: str) -> int:
@@ -126,12 +112,3 @@ def _note(row: Row, now: int) -> str:
     if row.state in ("doing", "done") and row.since is not None:
         return f"{duration((now - row.since) / 1000):>3}"
     return "set aside" if row.task.is_held else ""
-
-
-def _shown(char: str, lines: bool) -> str:
-    if char == "\n" and lines:
-        return char
-    if char in "\n\t" or (char >= "\xa0" and char.isspace()):  # spaces of other widths, and line separators
-        return " "
-    code = ord(char)
-    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"

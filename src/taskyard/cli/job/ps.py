@@ -61,10 +61,10 @@ def _state(job: Job) -> str:
 
 
 def _release(args: Args) -> int:
-    from taskyard.runtime.hold import release
+    from taskyard.runtime import holding
 
     jobs = jobs_of(args)
-    was = release(jobs.home)
+    was = holding.release(jobs.home)
     return answer(args, lambda: {"released": was}, lambda: ["Notices flow again." if was else "Nothing was held back."])
 
 

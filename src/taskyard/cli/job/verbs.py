@@ -61,9 +61,9 @@ def _stop(args: Args) -> int:
         raise UsageError("Which job? Give its id, or several, or --all. See `taskyard ps`.")
     jobs = jobs_of(args)
     if args.hold:
-        from taskyard.runtime.hold import hold
+        from taskyard.runtime import holding
 
-        hold(jobs.home, by=jobs.agent or "")
+        holding.put_on(jobs.home)
     ids = [job.id for job in jobs.list()] if args.all else args.ids
     stopped = jobs.stop(*ids, grace=args.grace)
     answer(args, lambda: _stops(stopped), lambda: [_stop_line(each) for each in stopped], ids=ids)

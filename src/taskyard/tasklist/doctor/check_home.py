@@ -17,7 +17,10 @@ if TYPE_CHECKING:
     from taskyard.tasklist.list_folder import ListFolder
 
 #: What Taskyard makes in its home. Whatever else lies there is somebody else's, and left alone.
-_PARTS = ("doctor", "events", "instances", "jobs", "mail", "outbox", "teams", "trust.json", "trust.json.lock")
+_PARTS = (
+    *("doctor", "events", "hold", "instances", "jobs", "mail", "notice.key", "outbox", "sinks", "sinks.log", "teams"),
+    *("trust.json", "trust.json.lock"),
+)
 
 
 def check_home(home: str) -> Iterator[Finding]:

@@ -1,4 +1,4 @@
-"""In whose hands taken mail is: the agent's own instance, or an unnamed one of this process."""
+"""In whose hands taken mail and notices are: the agent's own instance, or an unnamed one of this process."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 class Hands:
-    """The holder under which this process takes mail; a forked child becomes one of its own."""
+    """The holder under which this process takes what waits; a forked child becomes one of its own."""
 
     __slots__ = ("_home", "_instance", "_unnamed")
 

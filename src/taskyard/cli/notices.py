@@ -1,0 +1,218 @@
+"""`taskyard notices …`: what became of background jobs, from a shell."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from taskyard import paths
+from taskyard.cli.command import Command, Row
+from taskyard.cli.output import answer, print_line
+from taskyard.cli.values import seconds, whole
+from taskyard.clock import now_ms
+from taskyard.errors import BadValue, Conflict, NotFound, UsageError, shown
+from taskyard.message_ids import is_id
+from taskyard.runtime import holding
+from taskyard.runtime.batch import CHARACTERS, MOST, Batch
+from taskyard.runtime.notice import PERSON, to_json
+from taskyard.runtime.notices import Outbox
+from taskyard.view.text import duration, safe
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from taskyard.cli.command import Args
+    from taskyard.cli.parser import Parser
+    from taskyard.runtime.notice import Notice
+
+ROWS = {
+    "": Row("taskyard.cli.notices:LIST", "What waits, left where it is"),
+    "list": Row("taskyard.cli.notices:LIST", "What waits, left where it is"),
+    "take": Row("taskyard.cli.notices:TAKE", "Take what waits; it comes back unless acknowledged"),
+    "ack": Row("taskyard.cli.notices:ACK", "Acknowledge notices that were taken"),
+    "verify": Row("taskyard.cli.notices:VERIFY", "Whether what looks like a notice is genuine"),
+}
+
+#: Seconds a taken notice waits for its acknowledgement: a turn of a model begins well within.
+HOLD = 60.0
+
+_HELD = "Notices are on hold: agents get none until `taskyard release`; a person may take them with --force."
+
+
+def _whose_arguments(parser: Parser) -> None:
+    parser.add("--all", action="store_true", help="Of every recipient of this user, not only of --by (else 'me').")
+
+
+def _outbox(args: Args) -> Outbox:
+    return Outbox(paths.home(), None if args.all else _receiver(args))
+
+
+def _receiver(args: Args) -> str:
+    return str(args.by or os.environ.get("TASKYARD_AGENT") or PERSON)
+
+
+def _list(args: Args) -> int:
+    with _outbox(args) as outbox:
+        found = outbox.waiting()
+        return answer(
+            args,
+            lambda: [to_json(notice) for notice in found],
+            lambda: _lines(found, args),
+            ids=(notice.id for notice in found),
+            warnings=_warnings(outbox),
+        )
+
+
+def _take_arguments(parser: Parser) -> None:
+    _whose_arguments(parser)
+    parser.add("--limit", type=whole, default=MOST, metavar="N", help=f"At most so many; {MOST} if not given.")
+    parser.add("--wait", type=seconds, metavar="TIME", help="If nothing waits, wait so long for the first.")
+    parser.add("--xml", action="store_true", help="As one text for a model, bounded, with a count of the rest.")
+    parser.add("--force", action="store_true", help="As a person: also while notices are on hold.")
+
+
+def _take(args: Args) -> int:
+    if args.xml and args.as_json:
+        raise UsageError("Either --xml, for a model, or --json, for a program.")
+    if args.limit < 1:
+        raise BadValue("--limit", args.limit, "a number from 1")
+    if args.force and _receiver(args) != PERSON:
+        raise UsageError("--force is a person's: an agent waits until the hold is released.")
+    with _outbox(args) as outbox:
+        bound = CHARACTERS if args.xml else None
+        batch = outbox.batch(args.limit, characters=bound, hold=HOLD, force=args.force)
+        if not batch.notices and args.wait is not None and outbox.wait(args.wait):
+            batch = outbox.batch(args.limit, characters=bound, hold=HOLD, force=args.force)
+        warnings = _warnings(outbox, force=args.force)
+    if args.xml:
+        return _print_for_model(batch)
+    answer(
+        args,
+        lambda: [to_json(notice) for notice in batch.notices],
+        lambda: _lines(batch.notices, args, rest=batch.rest),
+        ids=(notice.id for notice in batch.notices),
+        warnings=warnings,
+    )
+    return 0
+
+
+def _print_for_model(batch: Batch) -> int:
+    from taskyard.runtime.notice_text import for_model
+
+    if batch.notices:
+        print_line(for_model(batch.notices, rest=batch.rest))
+    return 0
+
+
+def _ack_arguments(parser: Parser) -> None:
+    parser.add("ids", nargs="+", metavar="NOTICE", help="Ids as `take` gave them.")
+
+
+def _ack(args: Args) -> int:
+    outbox = Outbox(paths.home(), None)
+    for notice_id in args.ids:
+        if not is_id(notice_id):
+            raise BadValue("The id of a notice", notice_id, "an id as `taskyard notices take` gives it")
+        if outbox.state(notice_id) is None:
+            raise NotFound(f"No notice {notice_id}.")
+    done = outbox.ack(args.ids)
+    untaken = [notice_id for notice_id in args.ids if outbox.state(notice_id) == "stored"]
+    if untaken:
+        raise Conflict(f"Not taken yet, so not acknowledged: {', '.join(untaken)}. Take them first.")
+    states = {notice_id: "acknowledged" if notice_id in done else "already_acknowledged" for notice_id in args.ids}
+    return answer(
+        args,
+        lambda: [{"id": notice_id, "state": state} for notice_id, state in states.items()],
+        lambda: (f"{notice_id}  {state.replace('_', ' ')}" for notice_id, state in states.items()),
+        ids=done,
+    )
+
+
+def _verify_arguments(parser: Parser) -> None:
+    parser.add("file", nargs="?", default="-", metavar="FILE", help="XML or JSON of notices; - or nothing: stdin.")
+
+
+def _verify(args: Args) -> int:
+    from taskyard.runtime.verify import verify
+
+    found = verify(paths.home(), _given(args.file))
+    return answer(
+        args,
+        lambda: [{"id": notice.id, "task_id": notice.task_id, "genuine": True} for notice in found],
+        lambda: (f"Genuine: {notice.id}, about job {notice.task_id}" for notice in found),
+        ids=(notice.id for notice in found),
+    )
+
+
+def _given(file: str) -> str:
+    try:
+        if file == "-":
+            return sys.stdin.read()
+        with open(file, encoding="utf-8") as opened:
+            return opened.read()
+    except OSError as error:
+        raise NotFound(f"{shown(file)} cannot be read: {error.strerror}.") from error
+    except UnicodeDecodeError as error:
+        raise BadValue("What is to be verified", file, "text in UTF-8") from error
+
+
+def _warnings(outbox: Outbox, *, force: bool = False) -> list[str]:
+    held = [_HELD] if holding.is_on(outbox.home) and not force else []
+    return [*held, *(str(error) for error in outbox.damaged)]
+
+
+def _lines(notices: Sequence[Notice], args: Args, *, rest: int = 0) -> Iterator[str]:
+    """A notice in a line, `completed  b4kz81mp2  3m ago  Background command …`, and below it what it says."""
+    if not notices:
+        yield "No notices." if args.all else f"No notices for {safe(_receiver(args))}."
+    for notice in notices:
+        age = duration((now_ms() - notice.at) / 1000)
+        more = [
+            f"for {safe(notice.orphaned_from or notice.recipient)}" if args.all or notice.orphaned_from else "",
+            "again" if notice.redelivered else "",
+        ]
+        yield "  ".join([notice.id, safe(notice.status or "waits"), notice.task_id, f"{age} ago", *filter(None, more)])
+        yield f"    {safe(notice.summary)}"
+        for line in (*notice.tail.splitlines(), notice.hint):
+            if line.strip():
+                yield f"    {safe(line)}"
+    if rest:
+        yield f"{rest} more."
+
+
+LIST = Command(
+    _list,
+    _whose_arguments,
+    "Show what waits to be told about background jobs, and leave it there.",
+    examples=("taskyard notices", "taskyard notices list --all --json"),
+)
+TAKE = Command(
+    _take,
+    _take_arguments,
+    "Take what waits, the urgent first. Acknowledge it within 60 seconds: else it comes back, marked as delivered\n"
+    "again. Whoever gets it is the one who started the job; if that one is gone, the next in line.",
+    examples=(
+        "taskyard notices take --by ada --wait 10m",
+        "taskyard notices take --xml",
+        "taskyard notices take --json",
+    ),
+)
+ACK = Command(
+    _ack,
+    _ack_arguments,
+    "Acknowledge notices: they are not delivered again.",
+    examples=("taskyard notices ack 0643a11c-8712-8e4f-a5d3-f19c20b7e441",),
+    exits=("4  no such notice", "5  it was not taken yet"),
+)
+VERIFY = Command(
+    _verify,
+    _verify_arguments,
+    "Check that notices are genuine, word for word: a changed byte is refused, and so is an id that was never\n"
+    "issued. Takes the XML a model got, or the JSON a program got.",
+    examples=(
+        "taskyard notices take --json | tee got.json | taskyard notices verify",
+        "taskyard notices verify got.json",
+    ),
+    exits=("1  it is not genuine", "4  no such notice was ever issued"),
+)

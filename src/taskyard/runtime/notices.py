@@ -1,0 +1,229 @@
+"""
+Notices on their way to a receiver: nothing lost, nothing twice, the urgent first.
+
+Life of a notice
+    1. a keeper puts it into the box of whoever started the job (`ending`)
+    2. `take`   it is in the hands of a living receiver
+    3. `ack`    read: filed away; every id is acknowledged once
+    A receiver that dies before 3 gives it back: same id, `redelivered`. If whoever it was meant for is gone, the
+    next in line finds it (`heirs`).
+
+    with Outbox(home, "ada") as outbox:
+        for notice in outbox:             # each counts as read when the next is asked for
+            messages.append(notice.as_user_message())
+"""
+
+from __future__ import annotations
+
+from taskyard import maildir, message_ids
+from taskyard.errors import BadValue, Damaged, StorageError
+from taskyard.hands import Hands
+from taskyard.maildir import AGAIN, Box
+from taskyard.names import folder_name
+from taskyard.runtime import heirs, holding, outboxes
+from taskyard.runtime.batch import MOST, Batch, arranged, order
+from taskyard.runtime.notice import PERSON, Notice, decoded
+from taskyard.runtime.notice_text import body
+from taskyard.typed import NamedTuple
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Iterable, Iterator
+
+    from taskyard.instances import Instance
+
+#: The line is looked at anew after this part of it was taken: an urgent one is found soon, and ten thousand that
+#: wait are not listed ten thousand times.
+_FRESH = 100
+
+#: Seconds for moving a file that is nobody's yet; if we die over it, it goes back.
+_MOMENT = 5.0
+
+#: One sleep of whoever waits without end, in seconds.
+_LONG = 3600.0
+
+
+class _Place(NamedTuple):
+    """Where a notice waits."""
+
+    box: Box
+    name: str
+    notice: Notice
+
+
+class Outbox:
+    """What waits for one receiver, or for everyone."""
+
+    def __init__(self, home: str, recipient: str | None = PERSON, *, instance: Instance | None = None) -> None:
+        """Nothing is made or read yet.
+
+        Args:
+            home: `$TASKYARD_HOME`.
+            recipient: Who receives; None: every recipient this user has.
+            instance: The living instance that takes notices; without one the process takes them unnamed.
+        """
+        self.home = home
+        self.recipient = None if recipient is None else folder_name("an agent", recipient)
+        self.damaged: list[Damaged] = []  #: what could not be read so far; it is kept, never removed
+        self._hands = Hands(home, instance)
+        self._line: list[_Place] = []  #: in order, as of the last look
+        self._until_look = 0  #: how many may be taken before the next look
+        self._seen: dict[str, Notice] = {}  #: by path; what is in a file never changes
+        self._asked: str | None = None
+
+    def take(self, limit: int = MOST, *, hold: float | None = None, force: bool = False) -> list[Notice]:
+        """The first that wait, `next` before `later`, now in this process's hands until `ack`.
+
+        They come back if this process dies first; with `hold`, after that many seconds instead: for a receiver
+        that answers through another process. While there is a hold on notices there are none, unless by `force`.
+        """
+        return list(self.batch(limit, hold=hold, force=force).notices)
+
+    def batch(
+        self, most: int = MOST, *, characters: int | None = None, hold: float | None = None, force: bool = False
+    ) -> Batch:
+        """As `take`, for one turn of a model: bounded also by `characters`, and with a count of the rest."""
+        if most < 1:
+            raise BadValue("limit", most, "a number from 1")
+        while self._may_hand_out(force) and (line := self._in_line()):
+            first = [place.notice for place in line[:most]]
+            count = len(arranged(first, most=most, characters=characters, size=_size).notices)
+            places, line[:count] = line[:count], []
+            self._until_look -= count
+            holder = self._hands.holder() if hold is None else maildir.hold_for(hold)
+            taken = tuple(place.notice for place in places if place.box.take(place.name, holder))
+            if taken:
+                return Batch(taken, len(line))
+        return Batch()
+
+    def ack(self, ids: Iterable[str]) -> tuple[str, ...]:
+        """File notices as read, whoever took them; answers those that are filed by this call.
+
+        One that went back to its box because its time was up is filed all the same: its receiver has it.
+        """
+        done: list[str] = []
+        for notice_id in ids:
+            if not message_ids.is_id(notice_id):
+                raise BadValue("The id of a notice", notice_id, "an id as `take` gives it")
+            if any(self._filed(box, notice_id) for box in outboxes.boxes(self.home)):
+                done.append(notice_id)
+        return tuple(done)
+
+    def waiting(self) -> list[Notice]:
+        """What waits, in order, left where it is; held back or not."""
+        self._look()
+        return [place.notice for place in self._line]
+
+    def state(self, notice_id: str) -> str | None:
+        """Where a notice is: "stored", "delivered" (in somebody's hands) or "read"; None if there is none."""
+        if not message_ids.is_id(notice_id):
+            return None
+        return next(filter(None, (box.state(notice_id) for box in outboxes.boxes(self.home))), None)
+
+    def wait(self, timeout: float) -> bool:
+        """Whether a notice can be taken, now or within `timeout` seconds; a new one wakes at once."""
+        from taskyard.runtime.notice_waiting import Waiting  # only those who wait pay for it
+
+        with Waiting(self) as waiting:
+            return waiting.wait(timeout)
+
+    def __iter__(self) -> Iterator[Notice]:
+        """Each that waits; it counts as read when the next is asked for."""
+        while True:
+            if self._asked is not None:
+                before, self._asked = self._asked, None
+                self.ack([before])
+            found = self.take(1)
+            if not found:
+                return
+            self._asked = found[0].id
+            yield found[0]
+
+    async def __aiter__(self) -> AsyncIterator[Notice]:
+        """Each that waits, then each as it comes, without end."""
+        import asyncio
+
+        from taskyard.runtime.notice_waiting import Waiting
+
+        while True:
+            for notice in self:
+                yield notice
+            with Waiting(self) as waiting:
+                await asyncio.to_thread(waiting.wait, _LONG)
+
+    def close(self) -> None:
+        """Give back what was taken and not acknowledged, unless it is the instance's."""
+        self._hands.open()
+
+    def __enter__(self) -> Outbox:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _may_hand_out(self, force: bool) -> bool:
+        return force or not holding.is_on(self.home)
+
+    def _in_line(self) -> list[_Place]:
+        """What waits, from memory where that is fresh enough."""
+        if not self._line or self._until_look <= 0:
+            self._look()
+        return self._line
+
+    def _look(self) -> None:
+        """See what waits for us in all boxes, and take back what dead receivers had in hand."""
+        alive = heirs.living(self.home)
+        found: list[_Place] = []
+        for name in outboxes.names(self.home):
+            if self._is_closed_to_us(name, alive):
+                continue
+            box = outboxes.box_of(self.home, name)
+            box.check()
+            box.return_from_the_dead()
+            found += self._places(name, box, alive)
+        found.sort(key=lambda place: order(place.notice))
+        self._line = found
+        self._until_look = len(found) // _FRESH
+        self._seen = {_path(place): place.notice for place in found}
+
+    def _places(self, name: str, box: Box, alive: frozenset[str]) -> Iterator[_Place]:
+        for file in box.waiting():
+            notice = self._seen.get(f"{box.path}/new/{file}") or self._opened(box, file)
+            if notice is None:
+                continue
+            if self.recipient in (None, name):
+                yield _Place(box, file, notice)
+            elif heirs.heir(self.home, notice.task_id, name, alive) == self.recipient:
+                yield _Place(box, file, notice._replace(orphaned_from=name))
+
+    def _is_closed_to_us(self, name: str, alive: frozenset[str]) -> bool:
+        """Whether a box is somebody's who can look into it himself."""
+        return self.recipient not in (None, name) and (name in alive or name == PERSON)
+
+    def _opened(self, box: Box, name: str) -> Notice | None:
+        """The notice in a file; what is none is set aside and reported."""
+        try:
+            data = box.read(name)
+            return None if data is None else decoded(name, data, redelivered=name.endswith(AGAIN))
+        except (Damaged, StorageError) as error:
+            holder = maildir.hold_for(_MOMENT)
+            if box.take(name, holder):
+                self.damaged.append(Damaged(box.set_aside(name, holder), error.why))
+            return None
+
+    def _filed(self, box: Box, notice_id: str) -> bool:
+        mine = self._hands.found()
+        if mine and box.acknowledge(notice_id, mine):
+            return True
+        if any(box.acknowledge(notice_id, holder) for holder in box.holders()):
+            return True
+        holder = maildir.hold_for(_MOMENT)
+        return box.take(notice_id + AGAIN, holder) and box.acknowledge(notice_id, holder)
+
+
+def _size(notice: Notice) -> int:
+    return len(body(notice))
+
+
+def _path(place: _Place) -> str:
+    return f"{place.box.path}/new/{place.name}"

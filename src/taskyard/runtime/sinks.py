@@ -1,0 +1,171 @@
+"""
+Sinks: where news of a job goes besides its receiver. Desktop, terminal bell, webhook, a command of the person's own.
+
+    [sinks]                                  in config.toml; in the environment TASKYARD_SINKS_DESKTOP=true, …
+    desktop = true
+    bell = true
+    webhook = "https://example.org/hook"
+    webhook_secret = "…"
+    command = "jq .summary >> ~/jobs.log"
+    terminal = "/dev/pts/3"                  for bell and, without notify-send, desktop; else the starter's own
+
+A sink can neither delay nor lose a notice: that is in its outbox before, and a process of its own does the rest
+(`sink_delivery`). Whoever ends a job calls `start_sinks`, which costs next to nothing where none is set up.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+
+from taskyard import message_ids
+from taskyard.config import config_folder
+from taskyard.disk import files
+from taskyard.errors import BadValue, Damaged, StorageError
+from taskyard.shapes import as_object
+from taskyard.typed import NamedTuple
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+_PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+
+#: Starts the command line from wherever this package is, with nothing of the caller's Python settings.
+_HELPER = "import sys; sys.path.insert(0, sys.argv.pop(1)); from taskyard.cli.main import main; sys.exit(main())"
+
+
+class Sinks(NamedTuple):
+    """What is set up."""
+
+    desktop: bool = False
+    bell: bool = False
+    webhook: str = ""
+    webhook_secret: str = ""
+    command: str = ""
+    terminal: str = ""
+
+    @property
+    def any(self) -> bool:
+        """Whether news goes anywhere."""
+        return bool(self.desktop or self.bell or self.webhook or self.command)
+
+
+def load_sinks(environ: Mapping[str, str] | None = None) -> Sinks:
+    """What is set up for this process: `[sinks]` in config.toml, then the environment.
+
+    Raises:
+        Damaged: the settings file is not TOML.
+        BadValue: a setting is unknown, or makes no sense.
+    """
+    env = os.environ if environ is None else environ
+    values = _table(env)
+    for name in Sinks._fields:
+        if (text := env.get(f"TASKYARD_SINKS_{name.upper()}")) is not None:
+            values[name] = text
+    return _checked(values) if values else Sinks()
+
+
+def start_sinks(home: str, news: Mapping[str, object]) -> int | None:
+    """Have news told by a process of its own, which this returns the number of; None if there is no sink.
+
+    Never raises, and never waits: a sink that cannot be started is noted in `<home>/sinks.log`.
+    """
+    try:
+        sinks = load_sinks()
+        if not sinks.any or not message_ids.is_id(str(news.get("id"))):
+            return None
+        folder = f"{home}/sinks"
+        files.make_private_folder(folder)
+        path = f"{folder}/{news['id']}"
+        files.create(path, json.dumps({"news": news, "terminal": sinks.terminal or own_terminal()}).encode())
+        return _spawn(path)
+    except FileExistsError:
+        return None  # somebody tells it already
+    except (OSError, ValueError, Damaged, BadValue, StorageError) as error:
+        note(home, f"start: {error}")
+        return None
+
+
+def note(home: str, text: str) -> None:
+    """Keep a line about what went wrong; the last thing that may fail, so it fails silently."""
+    from taskyard.clock import iso, now_ms
+
+    path = f"{home}/sinks.log"
+    try:
+        fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+        try:
+            if os.fstat(fd).st_size > _LOG_SIZE:
+                os.ftruncate(fd, 0)
+            files.write_all(fd, json.dumps({"at": iso(now_ms()), "what": text}).encode() + b"\n")
+        finally:
+            os.close(fd)
+    except OSError:
+        pass
+
+
+#: Enough to see what goes wrong, however long nobody looks.
+_LOG_SIZE = 256 * 1024
+
+
+def own_terminal() -> str:
+    """The terminal this process was started from; "" if there is none."""
+    for fd in (2, 1, 0):
+        try:
+            return os.ttyname(fd)
+        except OSError:
+            continue
+    return os.environ.get("SSH_TTY") or os.environ.get("GPG_TTY") or ""
+
+
+def _spawn(path: str) -> int:
+    """Start the process that tells; it is in a session of its own, and holds nothing of ours."""
+    null = [(os.POSIX_SPAWN_OPEN, fd, os.devnull, os.O_RDWR, 0) for fd in (0, 1, 2)]
+    command = [sys.executable, "-I", "-S", "-c", _HELPER, os.path.dirname(_PACKAGE), "__sinks", path]
+    return os.posix_spawn(sys.executable, command, os.environ, file_actions=null, setsid=True)
+
+
+def _table(env: Mapping[str, str]) -> dict[str, object]:
+    path = os.path.join(config_folder(env), "config.toml")
+    try:
+        with open(path, "rb") as file:
+            data = file.read()
+    except OSError:
+        return {}
+    if b"sinks" not in data:
+        return {}
+    import tomllib  # 15 ms that only those with sinks pay
+
+    try:
+        return dict(as_object(tomllib.loads(data.decode()).get("sinks")) or {})
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise Damaged(path, str(error)) from error
+
+
+def _checked(values: Mapping[str, object]) -> Sinks:
+    known: dict[str, object] = {}
+    for name, value in values.items():
+        if name not in Sinks._fields:
+            raise BadValue("The setting sinks", name, f"one of {', '.join(Sinks._fields)}")
+        known[name] = _switch(name, value) if name in ("desktop", "bell") else _text(name, value)
+    sinks = Sinks(**known)  # type: ignore[arg-type]  # each has its own type by now
+    if sinks.webhook and not sinks.webhook.startswith(("https://", "http://")):
+        raise BadValue("sinks.webhook", sinks.webhook, "an address that begins with https:// or http://")
+    if sinks.webhook and not sinks.webhook_secret:
+        raise BadValue("sinks.webhook_secret", "", "a secret that you and the receiver share: every request is signed")
+    return sinks
+
+
+def _switch(name: str, value: object) -> bool:
+    if str(value).lower() in ("1", "true", "yes", "on"):
+        return True
+    if str(value).lower() in ("0", "false", "no", "off", ""):
+        return False
+    raise BadValue(f"sinks.{name}", value, "true or false")
+
+
+def _text(name: str, value: object) -> str:
+    if not isinstance(value, str) or "\0" in value:
+        raise BadValue(f"sinks.{name}", value, "text")
+    return value

@@ -1,0 +1,129 @@
+"""
+Whether what looks like a notice is one: word for word what Taskyard says of a notice that it issued.
+
+A notice is looked up by its id (or its job), its check value is worked out anew under the user's key, and what
+was given must equal what is made of it. So a changed byte is refused, and so is an id that was never issued.
+"""
+
+from __future__ import annotations
+
+import json
+
+from taskyard.errors import NotFound, NotGenuine, clipped, shown
+from taskyard.runtime import outboxes
+from taskyard.runtime.ids import is_job_id
+from taskyard.runtime.news import check_value
+from taskyard.runtime.notice import to_json
+from taskyard.runtime.notice_text import CLOSE, OPEN, PREAMBLE, body, more
+from taskyard.shapes import as_list, as_object
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from taskyard.runtime.notice import Notice
+
+#: What is said about a delivery, not about the job: it may differ from one time to the next.
+_OF_DELIVERY = ("redelivered", "orphaned_from")
+
+
+def verify(home: str, given: str | Mapping[str, object]) -> list[Notice]:
+    """The notices in what was given: XML as models get it, JSON as programs get it, one or several.
+
+    Raises:
+        NotFound: an id that was never issued.
+        NotGenuine: a changed byte, or something that is no notice.
+    """
+    if not isinstance(given, str):
+        return [_verified(home, given)]
+    text = given.strip("\n")
+    if text.startswith((OPEN, PREAMBLE)):
+        return _in_text(home, text)
+    try:
+        found = _records(json.loads(text, object_pairs_hook=_each_once))
+    except (ValueError, RecursionError):
+        raise NotGenuine("it is neither JSON nor a notice for a model") from None
+    if not found:
+        raise NotGenuine("there is none in it")
+    return [_verified(home, record) for record in found]
+
+
+def _each_once(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    """An object of JSON in which no name comes twice: readers differ in which of two they believe."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise NotGenuine("a field is in it twice")
+    return found
+
+
+def _records(value: object) -> list[Mapping[str, object]]:
+    """The notices in JSON: one, a list, or an answer of the command line."""
+    one = as_object(value)
+    if one is not None and "data" in one:
+        return _records(one["data"])
+    found = [one] if one is not None else [as_object(item) for item in as_list(value) or [None]]
+    if None in found:
+        raise NotGenuine("it is no object with the fields of one")
+    return [record for record in found if record is not None]
+
+
+def _verified(home: str, record: Mapping[str, object]) -> Notice:
+    notice_id = str(record.get("id"))
+    notice = outboxes.with_id(home, notice_id)
+    if notice is None:
+        raise NotFound(f"No notice {shown(notice_id)} was ever issued here.")
+    _check(home, notice)
+    said = {name: value for name, value in record.items() if name not in _OF_DELIVERY}
+    genuine = {name: value for name, value in to_json(notice).items() if name not in _OF_DELIVERY}
+    for expected in (genuine, notice.news):
+        if _same(said, expected):
+            return notice
+    changed = [name for name in genuine if name not in said or not _same(said[name], genuine[name])]
+    raise NotGenuine(f"it differs from notice {notice_id} in {', '.join(changed) or 'a field that no notice has'}")
+
+
+def _check(home: str, notice: Notice) -> None:
+    """Refuse a notice on disk that was not made by one who has the key."""
+    import hmac
+
+    if not hmac.compare_digest(str(notice.news.get("check")), check_value(home, notice.news)):
+        raise NotGenuine(f"the check value of notice {notice.id} does not fit")
+
+
+def _in_text(home: str, text: str) -> list[Notice]:
+    """The notices in a text for a model, which must hold nothing else."""
+    left = text.removeprefix(PREAMBLE + "\n")
+    found: list[Notice] = []
+    while left.startswith(OPEN):
+        notice = _first(home, left)
+        found.append(notice)
+        left = left.removeprefix(body(notice)).removeprefix("\n")
+    if not found:
+        raise NotGenuine(f"there is no {OPEN} in it")
+    if left and not _is_count(left):
+        raise NotGenuine(f"{shown(clipped(left))} is not part of one")
+    return found
+
+
+def _first(home: str, text: str) -> Notice:
+    """The genuine notice that the text begins with."""
+    job_id = text[: text.find(CLOSE)].partition("<task-id>")[2].partition("</task-id>")[0]
+    issued = list(outboxes.of_job(home, job_id)) if is_job_id(job_id) else []
+    if not issued:
+        raise NotFound(f"No notice about a job {shown(job_id)} was ever issued here.")
+    for notice in issued:
+        words = body(notice)
+        if text == words or text.startswith(words + "\n"):
+            _check(home, notice)
+            return notice
+    raise NotGenuine(f"its words are not those of any notice about job {job_id}")
+
+
+def _is_count(text: str) -> bool:
+    number = text.removeprefix("[").partition(" ")[0]
+    return number.isdecimal() and len(number) < 10 and text == more(int(number))
+
+
+def _same(one: object, other: object) -> bool:
+    """Whether two values are the same JSON: 1 is neither 1.0 nor true."""
+    return json.dumps(one, sort_keys=True) == json.dumps(other, sort_keys=True)
