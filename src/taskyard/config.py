@@ -30,6 +30,8 @@ class Settings(NamedTuple):
     verify_nudge: bool = True  #: ask for an independent verifier after the last of three or more tasks
     verifier: str = "verification"  #: the agent type that gives the verdict
     stalled_after: float = 60.0  #: seconds without progress while working before a member counts as stalled
+    job_store_quota: int = 10_000_000_000  #: bytes all jobs may take on disk: a hundred outputs at their cap
+    job_age_limit: float = 30 * 86_400.0  #: seconds ended jobs are kept: a month back is as far as anyone looks
 
 
 def load(environ: Mapping[str, str] | None = None) -> Settings:

@@ -3,9 +3,10 @@ Every error Taskyard raises on purpose.
 
 * TaskyardError             exit 1
   x UsageError              exit 2   malformed: fails however often it is repeated
-    + BadName, BadId, BadText, BadValue
+    + BadName, BadId, BadJobId, BadText, BadValue
   x NotFound                exit 4
-    + TaskNotFound, RecipientNotFound, TeamNotFound, ListNotFound, NothingFree
+    + TaskNotFound, RecipientNotFound, TeamNotFound, ListNotFound, JobNotFound,
+      OutputGone, NothingFree
   x Conflict                exit 5   well formed, wrong moment: look again
     + AlreadyClaimed, AlreadyResolved, Blocked, AgentBusy, BadTransition, Cycle,
       LeaseLost, HookRefused, AcceptanceFailed, Untrusted, PathsOverlap, AlreadyExists,
@@ -39,6 +40,7 @@ from taskyard.errors.conflicts import (
 )
 from taskyard.errors.general import (
     BadId,
+    BadJobId,
     BadName,
     BadText,
     BadValue,
@@ -52,9 +54,11 @@ from taskyard.errors.general import (
     shown,
 )
 from taskyard.errors.missing import (
+    JobNotFound,
     ListNotFound,
     NotFound,
     NothingFree,
+    OutputGone,
     RecipientNotFound,
     TaskNotFound,
     TeamNotFound,
@@ -67,6 +71,7 @@ __all__ = [
     "AlreadyExists",
     "AlreadyResolved",
     "BadId",
+    "BadJobId",
     "BadName",
     "BadText",
     "BadTransition",
@@ -78,10 +83,12 @@ __all__ = [
     "Cycle",
     "Damaged",
     "HookRefused",
+    "JobNotFound",
     "LeaseLost",
     "ListNotFound",
     "NotFound",
     "NothingFree",
+    "OutputGone",
     "PathsOverlap",
     "RecipientNotFound",
     "StorageError",
