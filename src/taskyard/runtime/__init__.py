@@ -8,4 +8,9 @@ Background jobs: work that outlives whoever started it, and never lies about how
     starting    from a wish to a job: fork server or a keeper of its own
     looking     any job, by any process: what is known of it now
     ending      an end is written once, whoever races to write it
+    finding     the folder of a job, by an id from outside
+    output      what a job printed, in parts by offset (output_file: how its file is opened; output_text: made safe
+                to show; follow_output: as it grows)
+    spill       output that comes through pipes: in memory, then in a file
+    gc          what ended jobs may keep on disk (ended: what stays known of them; sweeping: folders removed)
 """
