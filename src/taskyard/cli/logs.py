@@ -7,6 +7,7 @@ bytes as they are, to a pipe or a file. Words about the output go to stderr.
 
 from __future__ import annotations
 
+import os
 import sys
 
 from taskyard import config, paths
@@ -46,8 +47,9 @@ def _arguments(parser: Parser) -> None:
 def _run(args: Args) -> int:
     pattern = _checked(args)
     output = Output(find_folder(paths.home(), args.job))
+    is_over = os.path.lexists(output.folder.end)  # asked before anything is read
     if args.as_json:
-        shown: _Json | _Printed = _Json(args, pattern)
+        shown: _Json | _Printed = _Json(args, pattern, is_over=is_over)
         parts = _parts(args, output) if args.follow else iter([_one_part(args, output)])
     else:
         shown, parts = _Printed(args, pattern), _parts(args, output)
@@ -118,7 +120,7 @@ class _Held:
     def feed(self, data: bytes) -> bytes:
         """What is whole of it, with what was held back before."""
         text = self.rest + data
-        at = self._whole(text) if len(text) < _LONGEST_LINE else len(text)
+        at = self._whole(text) or (len(text) if len(text) >= _LONGEST_LINE else 0)
         self.rest = text[at:]
         return text[:at]
 
@@ -173,8 +175,9 @@ class _Printed:
 class _Json:
     """Parts as answers, each with where it begins and where to go on."""
 
-    def __init__(self, args: Args, pattern: re.Pattern[str] | None) -> None:
+    def __init__(self, args: Args, pattern: re.Pattern[str] | None, *, is_over: bool) -> None:
         self._id = args.job
+        self._is_over = is_over
         self._raw = args.raw
         self._follows = args.follow
         self._pattern = pattern
@@ -187,8 +190,8 @@ class _Json:
             self.finish()  # what was held back goes on nowhere
         begin = part.offset - len(self._held.rest)
         data = self._held.feed(part.text)
-        if not data and not self._follows:
-            data = self._held.flush()  # nobody comes to complete it
+        if not self._follows and (not data or (self._is_over and len(part.text) < _MOST_JSON)):
+            data += self._held.flush()  # nothing will complete it, or nothing would ever be told
         self._next = begin + len(data)
         self._answer(data, begin, omitted=part.omitted, restarted=part.restarted)
 

@@ -30,6 +30,8 @@ _BLIND_LOOK = 1.0
 #: One sleep of those who wait for as long as it takes, in seconds.
 _LONG = 3600.0
 
+_LOCK = "keeper.lock"
+
 
 def follow_output(
     output: Output, offset: int = 0, *, timeout: float | None = None, most: int = CHUNK, debounce: float = 0.01
@@ -46,12 +48,29 @@ def follow_output(
             while (part := output.read(offset, most)).next_offset != offset or part.restarted:
                 offset = part.next_offset
                 yield part
-                if deadline is not None and time.monotonic() >= deadline:
-                    return  # one that grows faster than it is read must not go on for ever
+                if _reached_the_end(part, most) or _is_past(deadline):
+                    break
             left = _LONG if deadline is None else deadline - time.monotonic()
             if is_over or left <= 0:
                 return
-            followed.wait(min(left, keeper.look_after), debounce=debounce)
+            _sleep(followed, keeper, left, debounce)
+
+
+def _sleep(followed: Followed, keeper: _Keeper, seconds: float, debounce: float) -> None:
+    """Until something happened to the job. Asking who keeps it opens its lock: that alone is no news."""
+    until = time.monotonic() + min(seconds, keeper.look_after)
+    while (left := until - time.monotonic()) > 0 and followed.wait(left, debounce=debounce):
+        if followed.changed() != {_LOCK} or keeper.is_dead:
+            return
+
+
+def _reached_the_end(part: Part, most: int) -> bool:
+    """Whether nothing was left to read; what comes next is told by the kernel, and gathers meanwhile."""
+    return len(part.text) < most and not part.omitted and not part.restarted
+
+
+def _is_past(deadline: float | None) -> bool:
+    return deadline is not None and time.monotonic() >= deadline
 
 
 class _Keeper:
@@ -62,11 +81,16 @@ class _Keeper:
         self._followed = followed
         self._pidfd = self._cancel = -1
         self._thread: threading.Thread | None = None
-        self.look_after = _BLIND_LOOK  #: seconds after which to ask again, unasked
+        self.is_dead = False
+
+    @property
+    def look_after(self) -> float:
+        """Seconds after which to ask again, unasked."""
+        return _BLIND_LOOK if self._thread is None or self.is_dead else _LONG
 
     def is_gone(self) -> bool:
-        """Whether nobody keeps the job any more."""
-        return keeper_of(self._folder) is None
+        """Whether nobody keeps the job any more; somebody may be closing a dead keeper's books."""
+        return self.look_after == _BLIND_LOOK and keeper_of(self._folder) is None
 
     def __enter__(self) -> _Keeper:
         pid = keeper_of(self._folder)
@@ -77,7 +101,6 @@ class _Keeper:
                 return self  # gone, or a sandbox forbids it: we look now and then
             self._cancel = os.eventfd(0, os.EFD_CLOEXEC)
             if keeper_of(self._folder) == pid:  # else the number may be a stranger's by now
-                self.look_after = _LONG
                 self._thread = threading.Thread(target=self._await_death, name="taskyard-keeper", daemon=True)
                 self._thread.start()
         return self
@@ -87,7 +110,7 @@ class _Keeper:
         for fd in (self._pidfd, self._cancel):
             poll.register(fd, select.POLLIN)
         if any(fd == self._pidfd for fd, _ in poll.poll()):
-            self.look_after = _BLIND_LOOK  # somebody may be closing its books, and die over it too
+            self.is_dead = True
             self._followed.wake()
 
     def __exit__(self, *_: object) -> None:

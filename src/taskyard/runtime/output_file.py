@@ -40,12 +40,13 @@ _LONGEST_HEADER = 128
 class OutputFile:
     """An open output, in whichever form."""
 
-    __slots__ = ("_base", "_header", "fd", "path")
+    __slots__ = ("_base", "_header", "_is_over", "fd", "path")
 
-    def __init__(self, fd: int, path: str, header: int = 0, base: int = 0) -> None:
+    def __init__(self, fd: int, path: str, *, is_over: bool, header: int = 0, base: int = 0) -> None:
         """`header` bytes of the file are not the job's; the byte behind them has the logical offset `base`."""
         self.fd = fd
         self.path = path
+        self._is_over = is_over
         self._header = header
         self._base = base
 
@@ -61,7 +62,20 @@ class OutputFile:
 
     def end(self) -> int:
         """The offset behind the newest byte."""
-        return os.fstat(self.fd).st_size - self._header + self._base
+        return self._size() - self._header + self._base
+
+    def _size(self) -> int:
+        """The file's, but for a zero at the very end of one whose job has no end yet.
+
+        A keeper tries whether its disk is full by one byte more, which it takes back at once: who had read it would
+        believe the output truncated. A zero that the command printed itself is read as soon as something follows.
+        """
+        while True:
+            size = os.fstat(self.fd).st_size
+            if self._is_over or not size:
+                return size
+            if last := os.pread(self.fd, 1, size - 1):
+                return size - (last == b"\0")
 
     def read(self, offset: int, most: int) -> tuple[int, bytes]:
         """At most `most` bytes from `offset` on, or from the oldest byte behind it that is there; and where they begin.
@@ -72,8 +86,9 @@ class OutputFile:
         start = offset
         while True:
             start = max(start, self.first())
+            count = max(min(most, self.end() - start), 0)
             try:
-                data = os.pread(self.fd, most, start - self._base + self._header)
+                data = os.pread(self.fd, count, start - self._base + self._header)
             except OSError as error:
                 raise files.storage_error(self.path, error) from error
             freed = self.first() - start  # what was freed while we read came as zeros
@@ -113,7 +128,7 @@ def open_output(folder: JobFolder, *, transcripts: str | None = None) -> OutputF
         if fd is None:
             return None
         header, base = _left_out(fd, folder) if end is None else _told_by(end, fd)
-        return OutputFile(fd, folder.output, header, base)
+        return OutputFile(fd, folder.output, is_over=end is not None, header=header, base=base)
     finally:
         os.close(place)
 
