@@ -97,6 +97,6 @@ GC = Command(
     _arguments,
     "Remove what ended jobs left on disk: those that ended longer ago than the age limit, then the oldest until\n"
     "all fit into the quota. What runs and what nobody has read the news of is never touched; how each job ended\n"
-    "stays known. It also runs by itself, at most once an hour, when jobs are started.",
+    "stays known.",
     examples=("taskyard gc --dry-run", "taskyard gc --older-than 7d"),
 )
