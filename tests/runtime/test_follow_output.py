@@ -13,6 +13,7 @@ import pytest
 from support.job_outputs import made_by_hand, running_job, start_job, wait_for_end
 from support.scale import scale
 from support.wait import until
+from taskyard.disk.kernel_lock import RangeLock
 from taskyard.runtime.follow_output import follow_output
 from taskyard.runtime.liveness import keeper_of
 from taskyard.runtime.output import CHUNK, Output, Part
@@ -90,7 +91,7 @@ def test_a_quiet_job_is_followed_no_longer_than_the_time_limit(tmp_path: Path) -
 def test_one_that_never_stops_printing_is_followed_no_longer_than_the_time_limit(tmp_path: Path) -> None:
     with running_job(tmp_path, "yes", cap=1_000_000) as folder:
         began = time.monotonic()
-        for _ in follow_output(Output(folder), timeout=0.5):
+        for _ in follow_output(Output(folder), timeout=0.5, most=100):
             pass
 
         assert time.monotonic() - began < 5
@@ -129,9 +130,53 @@ def test_following_sleeps_while_nothing_is_printed(tmp_path: Path) -> None:
         output = _Counting(folder)
         until(lambda: output.end() > 0)
 
+
+        def ask() -> None:
+            for _ in range(20):
+                assert keeper_of(folder)
+                time.sleep(0.03)
+
+        asking = threading.Thread(target=ask)
+        asking.start()
         list(follow_output(output, timeout=1.0))
+        asking.join()
 
         assert output.reads <= 4
+
+
+class _Racing(Output):
+    """One whose job prints its last and ends right after the first look."""
+
+    is_first = True
+
+    def read(self, offset: int, most: int = CHUNK) -> Part:
+        part = super().read(offset, most)
+        if self.is_first:
+            self.is_first = False
+            with open(self.folder.output, "ab") as file:
+                file.write(b"the last")
+            Path(self.folder.end).write_text('{"cause": "exited", "exitCode": 0}', encoding="utf-8")
+        return part
+
+
+def test_what_is_printed_right_before_the_end_between_two_looks_is_told(tmp_path: Path) -> None:
+    folder = made_by_hand(tmp_path)
+    Path(folder.output).write_bytes(b"first ")
+    with RangeLock(folder.lock) as lock:
+        lock.take(0, timeout=0, what="the job")
+
+        assert [part.text for part in follow_output(_Racing(folder), timeout=20)] == [b"first ", b"the last"]
+
+
+def test_a_job_whose_books_are_never_closed_is_followed_no_longer(tmp_path: Path) -> None:
+    folder = made_by_hand(tmp_path)
+    lock = RangeLock(folder.lock)
+    lock.take(0, timeout=0, what="the job")
+    threading.Timer(0.3, lock.close).start()
+    began = time.monotonic()
+
+    assert list(follow_output(Output(folder), timeout=30)) == []
+    assert 0.2 < time.monotonic() - began < 5
 
 
 def test_who_stops_following_leaves_neither_thread_nor_descriptor(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -112,6 +113,24 @@ def test_an_output_of_which_nothing_is_left_reads_as_omitted(home: str) -> None:
     assert Output(folder).read(0) == Part(b"", 2 * BLOCK, 2 * BLOCK, omitted=2 * BLOCK)
 
 
+@pytest.mark.req("O-05")
+def test_what_is_printed_while_an_empty_output_is_looked_at_is_not_taken_for_freed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = written(str(tmp_path), b"")
+    real = os.lseek
+
+    def print_after_it(fd: int, offset: int, whence: int) -> int:
+        try:
+            return real(fd, offset, whence)
+        finally:
+            Path(folder.output).write_bytes(b"first\n")
+
+    monkeypatch.setattr(os, "lseek", print_after_it)
+
+    assert Output(folder).read(0) == Part(b"first\n", 0, 6)
+
+
 @pytest.mark.req("O-04", "O-05")
 def test_offsets_are_the_same_before_and_after_the_keeper_tidied_up(home: str) -> None:
     script = "seq -f %09g 1 100000; read -r _ < gate; echo over"
@@ -137,6 +156,27 @@ def test_offsets_are_the_same_before_and_after_the_keeper_tidied_up(home: str) -
 @pytest.mark.req("O-05")
 def test_a_tidied_output_is_known_before_its_end_is_written(tmp_path: Path) -> None:
     folder = written(str(tmp_path), HEADER + b"kept\n")
+
+    assert Output(folder).read(0) == Part(b"kept\n", 8192, 8197, omitted=8192)
+
+
+@pytest.mark.req("O-05")
+def test_a_job_that_ends_while_its_output_is_being_opened_is_read_as_it_is_then(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = written(str(tmp_path), b"x" * 8192 + b"kept\n")
+    real = os.open
+
+    def end_after_it(path: str, flags: int, mode: int = 0o777, *, dir_fd: int | None = None) -> int:
+        fd = real(path, flags, mode, dir_fd=dir_fd)
+        if path == "output" and not os.path.exists(folder.end):
+            Path(f"{folder.output}.tmp").write_bytes(HEADER + b"kept\n")
+            os.rename(f"{folder.output}.tmp", folder.output)
+            end = {"cause": "exited", "exitCode": 0, "size": 8197, "base": 8192, "header": len(HEADER)}
+            Path(folder.end).write_text(json.dumps(end), encoding="utf-8")
+        return fd
+
+    monkeypatch.setattr(os, "open", end_after_it)
 
     assert Output(folder).read(0) == Part(b"kept\n", 8192, 8197, omitted=8192)
 

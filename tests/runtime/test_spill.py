@@ -141,6 +141,15 @@ def test_a_planted_link_is_not_written_through(tmp_path: Path) -> None:
     assert target.read_text(encoding="utf-8") == "untouched"
 
 
+def test_a_file_that_is_there_already_is_not_added_to(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("somebody's", encoding="utf-8")
+    with Spill(str(tmp_path / "file"), most_in_memory=10) as spill:
+        spill.write(b"x" * 100)
+
+        assert spill.read_back().lost == "File exists"
+    assert (tmp_path / "file").read_text(encoding="utf-8") == "somebody's"
+
+
 @pytest.mark.req("O-04")
 def test_the_file_stays_below_its_cap_and_keeps_the_newest(tmp_path: Path) -> None:
     path = tmp_path / "file"

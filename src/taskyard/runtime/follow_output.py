@@ -1,36 +1,31 @@
 """
 An output as it grows, until its job is over.
 
-Nothing is polled: the kernel tells of every write, of `end.json`, and of a keeper's death, which leaves no file behind.
-Whether it is over is asked before what is there is read, so the last bytes are never missed.
+Nothing is polled: the kernel tells of every write, of `end.json`, and of a keeper's death, since that closes its
+`control` pipe. Whether it is over is asked before what is there is read, so the last bytes are never missed.
 """
 
 from __future__ import annotations
 
 import os
-import select
-import threading
 import time
 
 from taskyard.disk.follow import follow
 from taskyard.runtime.liveness import keeper_of
-from taskyard.runtime.output import CHUNK, Output
+from taskyard.runtime.output import CHUNK
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from taskyard.disk.watch import Followed
-    from taskyard.runtime.folder import JobFolder
-    from taskyard.runtime.output import Part
+    from taskyard.runtime.output import Output, Part
 
-#: How often to look, in seconds, where the kernel cannot tell of the keeper's death.
+#: How often to look, in seconds, while somebody closes a dead keeper's books: that one may die too, unheard.
 _BLIND_LOOK = 1.0
 
 #: One sleep of those who wait for as long as it takes, in seconds.
 _LONG = 3600.0
-
-_LOCK = "keeper.lock"
 
 
 def follow_output(
@@ -40,28 +35,34 @@ def follow_output(
 
     A job whose keeper died without a word counts as ended. Bursts gather for `debounce` seconds.
     """
-    deadline = None if timeout is None else time.monotonic() + timeout
-    with follow(output.folder.path) as followed, _Keeper(output.folder, followed) as keeper:
+    deadline = time.monotonic() + timeout if timeout is not None else None
+    folder, keeper = output.folder, None
+    with follow(folder.path) as followed:
+        names = followed.changed()
         while True:
-            followed.changed()
-            is_over = keeper.is_gone() or os.path.lexists(output.folder.end)
+            if not names or "control" in names:
+                keeper = keeper_of(folder)
+            is_over = keeper is None or os.path.lexists(folder.end)
             while (part := output.read(offset, most)).next_offset != offset or part.restarted:
                 offset = part.next_offset
                 yield part
-                if _reached_the_end(part, most) or _is_past(deadline):
+                if _reached_the_end(part, most) or _left(deadline) <= 0:
                     break
-            left = _LONG if deadline is None else deadline - time.monotonic()
-            if is_over or left <= 0:
+            if is_over or _left(deadline) <= 0:
                 return
-            _sleep(followed, keeper, left, debounce)
+            names = _news(followed, min(_left(deadline), _LONG if keeper else _BLIND_LOOK), debounce)
 
 
-def _sleep(followed: Followed, keeper: _Keeper, seconds: float, debounce: float) -> None:
-    """Until something happened to the job. Asking who keeps it opens its lock: that alone is no news."""
-    until = time.monotonic() + min(seconds, keeper.look_after)
+def _news(followed: Followed, seconds: float, debounce: float) -> set[str] | None:
+    """Sleep until something happened to the job; which files it was, none if time passed, None if it may be any.
+
+    Asking who keeps a job opens its lock, and so does everyone who asks: that alone is no news.
+    """
+    until = time.monotonic() + seconds
     while (left := until - time.monotonic()) > 0 and followed.wait(left, debounce=debounce):
-        if followed.changed() != {_LOCK} or keeper.is_dead:
-            return
+        if (names := followed.changed()) != {"keeper.lock"}:
+            return names
+    return set()
 
 
 def _reached_the_end(part: Part, most: int) -> bool:
@@ -69,54 +70,5 @@ def _reached_the_end(part: Part, most: int) -> bool:
     return len(part.text) < most and not part.omitted and not part.restarted
 
 
-def _is_past(deadline: float | None) -> bool:
-    return deadline is not None and time.monotonic() >= deadline
-
-
-class _Keeper:
-    """A job's keeper; its death wakes who follows the job."""
-
-    def __init__(self, folder: JobFolder, followed: Followed) -> None:
-        self._folder = folder
-        self._followed = followed
-        self._pidfd = self._cancel = -1
-        self._thread: threading.Thread | None = None
-        self.is_dead = False
-
-    @property
-    def look_after(self) -> float:
-        """Seconds after which to ask again, unasked."""
-        return _BLIND_LOOK if self._thread is None or self.is_dead else _LONG
-
-    def is_gone(self) -> bool:
-        """Whether nobody keeps the job any more; somebody may be closing a dead keeper's books."""
-        return self.look_after == _BLIND_LOOK and keeper_of(self._folder) is None
-
-    def __enter__(self) -> _Keeper:
-        pid = keeper_of(self._folder)
-        if pid:
-            try:
-                self._pidfd = os.pidfd_open(pid)
-            except OSError:
-                return self  # gone, or a sandbox forbids it: we look now and then
-            self._cancel = os.eventfd(0, os.EFD_CLOEXEC)
-            if keeper_of(self._folder) == pid:  # else the number may be a stranger's by now
-                self._thread = threading.Thread(target=self._await_death, name="taskyard-keeper", daemon=True)
-                self._thread.start()
-        return self
-
-    def _await_death(self) -> None:
-        poll = select.poll()
-        for fd in (self._pidfd, self._cancel):
-            poll.register(fd, select.POLLIN)
-        if any(fd == self._pidfd for fd, _ in poll.poll()):
-            self.is_dead = True
-            self._followed.wake()
-
-    def __exit__(self, *_: object) -> None:
-        if self._thread is not None:
-            os.eventfd_write(self._cancel, 1)
-            self._thread.join()
-        for fd in (self._pidfd, self._cancel):
-            if fd >= 0:
-                os.close(fd)
+def _left(deadline: float | None) -> float:
+    return _LONG if deadline is None else deadline - time.monotonic()

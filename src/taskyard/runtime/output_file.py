@@ -54,11 +54,12 @@ class OutputFile:
         """The offset of the oldest byte that is still there."""
         if self._header:
             return self._base
+        size = self._size()  # asked first: what is printed meanwhile is no hole
         try:
             return os.lseek(self.fd, 0, os.SEEK_DATA)
         except OSError as error:
             # ENXIO: nothing but a hole, or nothing at all. EINVAL: this file system makes no holes.
-            return self.end() if error.errno == errno.ENXIO else 0
+            return size if error.errno == errno.ENXIO else 0
 
     def end(self) -> int:
         """The offset behind the newest byte."""
