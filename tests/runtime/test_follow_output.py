@@ -130,7 +130,6 @@ def test_following_sleeps_while_nothing_is_printed(tmp_path: Path) -> None:
         output = _Counting(folder)
         until(lambda: output.end() > 0)
 
-
         def ask() -> None:
             for _ in range(20):
                 assert keeper_of(folder)

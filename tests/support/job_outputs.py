@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -82,8 +81,3 @@ def ended_by_hand(home: str | Path, *, at: int, size: int = 0, **facts: int) -> 
     end = End("exited", 0, at=at, size=size)._replace(**facts)  # type: ignore[arg-type]
     Path(folder.end).write_text(json.dumps(end_to_json(end)), encoding="utf-8")
     return folder
-
-
-def python(code: str) -> str:
-    """A shell command that runs `code` in Python."""
-    return f"exec {sys.executable} -c '{code}'"
