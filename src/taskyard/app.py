@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from taskyard.identity import Identity
     from taskyard.runtime.jobs import Jobs
+    from taskyard.runtime.notices import Outbox
     from taskyard.tasklist.list_files import ListFiles
     from taskyard.tasklist.mailbox import Post
     from taskyard.tasklist.model import Lease
@@ -77,6 +78,13 @@ class Yard:
 
             self._jobs = Jobs(self.home, agent=self.agent, settings=self.settings)
         return self._jobs
+
+    def notices(self, agent: str | None = None) -> Outbox:
+        """What background jobs have to tell an agent: each once, also after a crash."""
+        from taskyard.runtime.notice import PERSON
+        from taskyard.runtime.notices import Outbox
+
+        return Outbox(self.home, agent or self.agent or PERSON, instance=self._identity.living)
 
     @property
     def teams(self) -> Teams:

@@ -12,7 +12,7 @@ import pytest
 
 from support.jobs import marked
 from support.wait import until
-from taskyard.errors import BadText, JobNotFound
+from taskyard.errors import BadJobId, BadText, JobNotFound
 from taskyard.kinds.shell import Shell
 from taskyard.runtime.jobs import Jobs
 from taskyard.runtime.model import JobStatus
@@ -139,8 +139,10 @@ def test_what_is_over_or_was_never_there_is_told_as_such(jobs: Jobs) -> None:
     job = jobs.run(Shell("true"), timeout=10)
     with pytest.raises(JobEnded):
         jobs.pause(job.id)
-    for hostile in ("../../etc", "b\0" + "x" * 7, "", "b12345678", "x" * 500, "b1234567/", "B12345678"):
-        with pytest.raises(JobNotFound):
+    with pytest.raises(JobNotFound):
+        jobs.get("b12345678")
+    for hostile in ("../../etc", "b\0" + "x" * 7, "", "x" * 500, "b1234567/", "B12345678"):
+        with pytest.raises(BadJobId):
             jobs.get(hostile)
 
 

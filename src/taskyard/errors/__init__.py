@@ -3,9 +3,10 @@ Every error Taskyard raises on purpose.
 
 * TaskyardError             exit 1
   x UsageError              exit 2   malformed: fails however often it is repeated
-    + BadName, BadId, BadText, BadValue
+    + BadName, BadId, BadJobId, BadText, BadValue
   x NotFound                exit 4
-    + TaskNotFound, JobNotFound, RecipientNotFound, TeamNotFound, ListNotFound, NothingFree
+    + TaskNotFound, RecipientNotFound, TeamNotFound, ListNotFound, JobNotFound,
+      OutputGone, NothingFree
   x Conflict                exit 5   well formed, wrong moment: look again
     + AlreadyClaimed, AlreadyResolved, StillOpen, Blocked, AgentBusy, BadTransition, Cycle,
       LeaseLost, HookRefused, AcceptanceFailed, Untrusted, PathsOverlap, AlreadyExists,
@@ -42,6 +43,7 @@ from taskyard.errors.conflicts import (
 )
 from taskyard.errors.general import (
     BadId,
+    BadJobId,
     BadName,
     BadText,
     BadValue,
@@ -60,6 +62,7 @@ from taskyard.errors.missing import (
     ListNotFound,
     NotFound,
     NothingFree,
+    OutputGone,
     RecipientNotFound,
     TaskNotFound,
     TeamNotFound,
@@ -72,6 +75,7 @@ __all__ = [
     "AlreadyExists",
     "AlreadyResolved",
     "BadId",
+    "BadJobId",
     "BadName",
     "BadText",
     "BadTransition",
@@ -90,6 +94,7 @@ __all__ = [
     "NotGenuine",
     "NothingFree",
     "NothingToRestore",
+    "OutputGone",
     "PathsOverlap",
     "RecipientNotFound",
     "StillOpen",

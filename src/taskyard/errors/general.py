@@ -50,6 +50,16 @@ class BadId(UsageError):
         self.task_id = clipped(str(task_id))
 
 
+class BadJobId(UsageError):
+    """A job id that no job can have."""
+
+    code = "bad_job_id"
+
+    def __init__(self, job_id: object) -> None:
+        super().__init__(f"{shown(job_id)} is no job id: those are a letter and eight of 0-9a-z, such as b3k9x0q2m.")
+        self.job_id = clipped(str(job_id))
+
+
 class BadText(UsageError):
     """Text that cannot be stored: empty, too long, or with characters no file can hold."""
 

@@ -16,18 +16,6 @@ class NotFound(TaskyardError):
     exit_code = 4
 
 
-class JobNotFound(NotFound):
-    """No job ever had this id."""
-
-    code = "job_not_found"
-
-    def __init__(self, job_id: str, *, nearest: Sequence[str] = ()) -> None:
-        hint = f" Nearest: {', '.join(nearest)}." if nearest else " See `taskyard ps --all`."
-        super().__init__(f"No job {shown(job_id)}.{hint}")
-        self.job_id = job_id
-        self.nearest = tuple(nearest)
-
-
 class TaskNotFound(NotFound):
     """No task with this id is on the list."""
 
@@ -75,6 +63,32 @@ class TeamNotFound(NotFound):
         super().__init__(f"No team {shown(team)}. {hint}")
         self.team = clipped(team)
         self.nearest = tuple(nearest)
+
+
+class JobNotFound(NotFound):
+    """No job of this id was ever started here."""
+
+    code = "job_not_found"
+
+    def __init__(self, job_id: str, *, nearest: Sequence[str] = ()) -> None:
+        hint = f" Nearest: {', '.join(nearest)}." if nearest else " See `taskyard ps --all`."
+        super().__init__(f"No job {job_id}.{hint}")
+        self.job_id = job_id
+        self.nearest = tuple(nearest)
+
+
+class OutputGone(NotFound):
+    """The job is over and `taskyard gc` took what it had printed; how it ended is still known."""
+
+    code = "output_gone"
+
+    def __init__(self, job_id: str, *, status: str, cause: str, exit_code: int | None) -> None:
+        how = f"exit code {exit_code}" if exit_code is not None else cause
+        super().__init__(f"The output of job {job_id} was taken by `taskyard gc`. The job is {status} ({how}).")
+        self.job_id = job_id
+        self.status = status
+        self.cause = cause
+        self.job_exit_code = exit_code
 
 
 class NothingFree(NotFound):

@@ -18,6 +18,7 @@ from taskyard.errors import Conflict, JobNotFound
 from taskyard.names import folder_name
 from taskyard.runtime import looking, steering, waiting
 from taskyard.runtime.folder import JobFolder
+from taskyard.runtime.gc import maybe_collect
 from taskyard.runtime.ids import is_job_id, new_id
 from taskyard.runtime.starting import Forker, start_alone
 
@@ -104,6 +105,7 @@ class Jobs:
             start_alone(request)
         else:
             self._forker.start(request)
+        maybe_collect(self.home, self._settings)
         return looking.look(self.home, str(request["id"]))
 
     def run(self, spec: Spec, *, timeout: float | None = None) -> Job:

@@ -17,7 +17,7 @@ _ASK = _FLOCK.pack(fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0)
 def keeper_of(folder: JobFolder) -> int | None:
     """The process number of the living keeper; None if there is none. 0: somebody else is closing the job's books."""
     try:
-        fd = os.open(folder.lock, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK)
+        fd = os.open(folder.lock, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK)
     except OSError:
         return None
     try:

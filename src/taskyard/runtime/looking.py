@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import os
 
-from taskyard.errors import JobNotFound, StorageError
+from taskyard.errors import BadJobId, JobNotFound, StorageError
 from taskyard.names import nearest
 from taskyard.runtime import ending
+from taskyard.runtime.ended import ended_index
 from taskyard.runtime.folder import JobFolder
 from taskyard.runtime.ids import is_job_id
 from taskyard.runtime.liveness import keeper_of
@@ -28,14 +29,25 @@ def look(home: str, job_id: str) -> Job:
     """One job as it is now.
 
     Raises:
+        BadJobId: no job can have it.
         JobNotFound: there never was one of this id; names the nearest.
     """
-    folder = JobFolder(home, job_id)
-    found = _look(folder) if is_job_id(job_id) else None
+    if not is_job_id(job_id):
+        raise BadJobId(job_id)
+    found = _look(JobFolder(home, job_id)) or _remembered(home, job_id)
     if found is None:
-        known = [*_names(home)] if len(job_id) < 100 else []
-        raise JobNotFound(job_id, nearest=nearest(job_id, known) if known else ())
+        raise JobNotFound(job_id, nearest=nearest(job_id, _names(home)))
     return found
+
+
+def _remembered(home: str, job_id: str) -> Job | None:
+    """A job whose folder was collected, by the line that is kept of it."""
+    known = ended_index(home, job_id)
+    end = end_from_json(known) if known is not None else None
+    if known is None or end is None:
+        return None
+    job = job_from_json(known, status=end.status, end=end)
+    return None if job is None else job._replace(notified=True)
 
 
 def everything(home: str, *, ended: bool = False) -> list[Job]:

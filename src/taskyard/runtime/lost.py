@@ -15,7 +15,7 @@ import signal
 from taskyard.clock import now_ms
 from taskyard.disk.kernel_lock import RangeLock
 from taskyard.disk.processes import process_start, stat_fields, this_host
-from taskyard.runtime import ending, news
+from taskyard.runtime import ending, news, sinks
 from taskyard.runtime.keeper import tree
 from taskyard.runtime.keeper.ladder import frozen
 from taskyard.runtime.keeper.others import Others
@@ -39,7 +39,10 @@ def settle(folder: JobFolder, record: Mapping[str, object]) -> None:
             return
         if ending.read(folder.end) is None and ending.read(folder.notice) is None:
             end = _lost(folder, record)
-            ending.decide(folder, end_to_json(end), news.of_end(folder, record, end))
+            told = news.of_end(folder, record, end)
+            ending.decide(folder, end_to_json(end), told)
+            if told is not None:
+                sinks.start_sinks(folder.home, told)
         else:
             ending.carry_out(folder)
 

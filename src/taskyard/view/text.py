@@ -1,5 +1,5 @@
 """
-Words for people: durations, texts cut to fit, rows of a list.
+Words for people: durations, sizes, texts cut to fit, rows of a list.
 
 Everything that came from outside passes `safe` before it reaches a terminal: a subject can neither move the
 cursor nor colour the screen nor reverse what is read.
@@ -34,6 +34,20 @@ def duration(seconds: float) -> str:
     if whole < 86_400:
         return f"{whole // 3_600}h {whole // 60 % 60:02d}m"
     return f"{whole // 86_400}d"
+
+
+def size(count: int) -> str:
+    """`812 B`, `4.1 kB`, `32 MB`, `1.5 GB`.
+
+    >>> [size(n) for n in (812, 4_096, 32_000_000, 1_500_000_000, 10_000_000_000)]
+    ['812 B', '4.1 kB', '32 MB', '1.5 GB', '10 GB']
+    """
+    amount = float(count)
+    for unit in ("B", "kB", "MB", "GB"):
+        if amount < 999.5 or unit == "GB":
+            break
+        amount /= 1000
+    return f"{amount:.0f} {unit}" if unit == "B" or amount >= 10 else f"{amount:.1f} {unit}"
 
 
 def width(text: str) -> int:

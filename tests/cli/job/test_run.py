@@ -62,11 +62,11 @@ def test_attached_it_prints_what_the_command_prints_and_ends_as_it_does() -> Non
 
 @pytest.mark.req("B-09")
 @pytest.mark.parametrize("word", ["bnosuch12", "../../x", "", "b\0", "\ud800"])
-@pytest.mark.parametrize("verb", ["wait", "stop", "pause", "resume", "send"])
-def test_ids_that_nobody_issued_are_not_found(verb: str, word: str) -> None:
+@pytest.mark.parametrize("verb", ["wait", "stop", "pause", "resume", "send", "logs"])
+def test_ids_that_nobody_issued_are_not_found_and_impossible_ones_refused(verb: str, word: str) -> None:
     ran = taskyard(verb, word, *(["x"] if verb == "send" else []), "--json")
 
-    assert (ran.code, ran.error["code"]) == (4, "job_not_found")
+    assert (ran.code, ran.error["code"]) == ((4, "job_not_found") if word == "bnosuch12" else (2, "bad_job_id"))
 
 
 @pytest.mark.parametrize(

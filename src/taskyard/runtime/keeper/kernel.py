@@ -23,6 +23,17 @@ def be_called(name: str) -> None:
     _libc.prctl(_PR_SET_NAME, ctypes.c_char_p(name.encode()[:15]), 0, 0, 0)
 
 
+def reserve(fd: int, start: int, length: int) -> None:
+    """Have blocks ready for a write, without a change that readers see.
+
+    Raises:
+        OSError: there are none to be had.
+    """
+    if _libc.fallocate(fd, _KEEP_SIZE, ctypes.c_long(start), ctypes.c_long(length)) != 0:
+        code = ctypes.get_errno()
+        raise OSError(code, os.strerror(code))
+
+
 def punch(fd: int, start: int, length: int) -> bool:
     """Free the blocks of a file between two offsets, which read as zeros from then on.
 

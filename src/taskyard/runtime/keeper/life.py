@@ -8,8 +8,8 @@ import os
 from taskyard.clock import now_ms
 from taskyard.disk import files
 from taskyard.errors import StorageError
-from taskyard.runtime import ending, news
-from taskyard.runtime.keeper.kernel import punch
+from taskyard.runtime import ending, news, sinks
+from taskyard.runtime.keeper.kernel import punch, reserve
 from taskyard.runtime.keeper.loop import Loop
 from taskyard.runtime.keeper.queue import Queue
 from taskyard.runtime.keeper.wires import Wires
@@ -56,7 +56,10 @@ def finish(born: Born, end: End) -> None:
     facts = end_to_json(end)
     for _ in range(2):
         try:
-            ending.decide(born.folder, facts, news.of_end(born.folder, born.record, end))
+            told = news.of_end(born.folder, born.record, end)
+            ending.decide(born.folder, facts, told)
+            if told is not None:
+                sinks.start_sinks(born.folder.home, told)
             return
         except StorageError as error:
             if not _make_room(born):
@@ -74,8 +77,8 @@ def _disk_trouble(output: int) -> str:
     """Why a write to the output fails now, if one does: the command's own writes will have failed alike."""
     size = os.fstat(output).st_size
     try:
-        os.posix_fallocate(output, size, 1)
-        os.ftruncate(output, size)
+        reserve(output, size, 4096)
+        punch(output, size, 8192)  # given back: an output keeps no more than it holds
     except OSError as error:
         return (error.strerror or str(error)) if error.errno in (errno.ENOSPC, errno.EDQUOT) else ""
     return ""

@@ -1,0 +1,260 @@
+"""
+What ended jobs may keep on disk: not for ever, and not more than a quota.
+
+Oldest first. Never touched: what runs, what somebody has not read the news of, what cannot be understood. A job that
+goes leaves a line in `jobs/ended.jsonl`, then vanishes by one rename; its blocks are freed before its names, since
+somebody may still have its output open.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+
+from taskyard.clock import now_ms
+from taskyard.disk import files
+from taskyard.disk.kernel_lock import RangeLock
+from taskyard.errors import StorageError, TaskyardError
+from taskyard.message_ids import lone_id, sender_of
+from taskyard.runtime import ended
+from taskyard.runtime.ending import read
+from taskyard.runtime.folder import JobFolder, outbox
+from taskyard.runtime.ids import is_job_id
+from taskyard.runtime.liveness import keeper_of
+from taskyard.runtime.records import end_from_json, job_from_json
+from taskyard.runtime.sweeping import disk_use, remove_folder
+from taskyard.typed import NamedTuple
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from taskyard.config import Settings
+    from taskyard.runtime.model import End, Job
+
+#: Seconds between two collections that nobody asked for.
+HOURLY = 3600
+
+#: A job this fresh, in seconds, may be in somebody's eyes; the quota can wait for it.
+GRACE = 30
+
+#: A job is built within milliseconds; after this many seconds its keeper is dead or never was.
+_HALF_MADE = 3600
+
+_GONE = ".gone-"
+_NEW = ".new-"
+
+
+class Ended(NamedTuple):
+    """A job that could go."""
+
+    job: Job
+    end: End
+    at: int  #: when it ended, epoch ms
+    size: int  #: bytes on disk
+
+
+class Store(NamedTuple):
+    """All jobs on disk, as gc sees them."""
+
+    ended: tuple[Ended, ...]  #: those that could go, oldest first
+    size: int  #: bytes of all jobs
+    running: int = 0
+    unread: int = 0  #: ended, but somebody has yet to read of it
+    strange: int = 0  #: what cannot be understood; a person may look
+
+
+class Collected(NamedTuple):
+    """What a collection did, or would do."""
+
+    removed: tuple[Ended, ...]
+    store: Store  #: as it was before
+    half_made: int = 0  #: remains of jobs that never began
+
+    @property
+    def freed(self) -> int:
+        """Bytes on disk."""
+        return sum(one.size for one in self.removed)
+
+    @property
+    def left(self) -> int:
+        """Bytes that the jobs still take."""
+        return self.store.size - self.freed
+
+
+def collect(
+    home: str, *, quota: int, age_limit: float, dry_run: bool = False, timeout: float = 15.0, now: int | None = None
+) -> Collected:
+    """Remove ended jobs that are older than `age_limit` seconds, then the oldest until all fit into `quota` bytes.
+
+    Raises:
+        Busy: another collection took longer than `timeout` seconds.
+        StorageError: the disk refused, or something that is no folder is in the way.
+    """
+    now = now_ms() if now is None else now
+    jobs = f"{home}/jobs"
+    if not os.path.lexists(jobs):
+        return Collected((), Store((), 0))
+    files.check_folder(jobs, os.lstat(jobs))
+    if dry_run:
+        store = look(home)
+        return Collected(choose(store, now=now, quota=quota, age_limit=age_limit), store, len(_remains(home, now)))
+    with RangeLock(f"{jobs}/.gc.lock") as lock:
+        lock.take(0, timeout=timeout, what="the collection of ended jobs")
+        remains = _remains(home, now)
+        for path in remains:
+            remove_folder(path)
+        store = look(home)
+        chosen = choose(store, now=now, quota=quota, age_limit=age_limit)
+        return Collected(tuple(one for one in chosen if _remove(home, one)), store, len(remains))
+
+
+def maybe_collect(home: str, settings: Settings) -> Collected | None:
+    """Collect if nobody did within the hour; for those who start jobs. None: it was not time, or it could not be done.
+
+    Not being able to tidy up is no reason to start no job; `taskyard gc` says what is wrong.
+    """
+    stamp = f"{home}/jobs/.gc-stamp"
+    try:
+        if not _is_due(stamp):
+            return None
+        files.replace(stamp, b"")  # first, so that others who start jobs now do not follow us
+        return collect(home, quota=settings.job_store_quota, age_limit=settings.job_age_limit, timeout=0.0)
+    except TaskyardError:
+        return None
+
+
+def choose(store: Store, *, now: int, quota: int, age_limit: float) -> tuple[Ended, ...]:
+    """Which jobs must go. Decides, does nothing."""
+    left = store.size
+    chosen: list[Ended] = []
+    for one in store.ended:
+        age = (now - one.at) / 1000
+        if age > age_limit or (left > quota and age > GRACE):
+            chosen.append(one)
+            left -= one.size
+    return tuple(chosen)
+
+
+def look(home: str) -> Store:
+    """All jobs, and which of them could go."""
+    over: list[Ended] = []
+    size, running, unread, strange = 0, 0, 0, 0
+    for folder in _folders(home):
+        size += (own := disk_use(folder.path))
+        found = _ended(folder, own)
+        # In this order: whoever ends a job writes the notice, then the end, then sends the notice off.
+        if os.path.lexists(folder.notice):
+            unread += 1
+        elif keeper_of(folder) is not None or not os.path.lexists(folder.end):
+            running += 1
+        elif found is None:
+            strange += 1
+        else:
+            over.append(found)
+    waiting = _senders_of_waiting(home) if over else frozenset[str]()
+    free = [one for one in over if sender_of(lone_id(one.job.id)) not in waiting]
+    free.sort(key=lambda one: (one.at, one.job.id))
+    return Store(tuple(free), size, running, unread + len(over) - len(free), strange)
+
+
+def _folders(home: str) -> Iterator[JobFolder]:
+    for name in os.listdir(f"{home}/jobs"):
+        folder = JobFolder(home, name)
+        if is_job_id(name) and _is_our_folder(folder.path):
+            yield folder
+
+
+def _ended(folder: JobFolder, size: int) -> Ended | None:
+    """The job in a folder, if it ended and both its records can be understood."""
+    try:
+        raw, record = read(folder.end), read(folder.record)
+    except StorageError:
+        return None  # a planted link
+    end = None if raw is None else end_from_json(raw)
+    if end is None or record is None:
+        return None
+    job = job_from_json(record, status=end.status, end=end)
+    if job is None or job.id != folder.id:
+        return None
+    at = end.at if end.at > 0 else os.lstat(folder.end).st_mtime_ns // 1_000_000
+    return Ended(job, end, at, size)
+
+
+def _senders_of_waiting(home: str) -> frozenset[str]:
+    """Who sent the notices that nobody acknowledged yet, by the keys in their names."""
+    names: list[str] = []
+    for recipient in _listed(outbox(home, "")):
+        box = outbox(home, recipient)
+        names += _listed(f"{box}/new")
+        for holder in _listed(f"{box}/taken"):
+            names += _listed(f"{box}/taken/{holder}")
+        names += _listed(f"{box}/new")  # what came back from a holder between the two
+    return frozenset(map(sender_of, names))
+
+
+def _remove(home: str, one: Ended) -> bool:
+    """Take one job away; False if somebody has it in hand."""
+    folder = JobFolder(home, one.job.id)
+    gone = f"{home}/jobs/{_GONE}{folder.id}"
+    try:
+        lock = RangeLock(folder.lock)
+    except StorageError:
+        return False  # a link in the lock's place: a person should look
+    with lock:
+        if not lock.try_take(0):
+            return False
+        ended.append(home, ended.line_of(one.job, one.end))
+        try:
+            os.rename(folder.path, gone)
+        except OSError as error:
+            raise files.storage_error(folder.path, error) from error
+    remove_folder(gone)
+    return True
+
+
+def _remains(home: str, now: int) -> Sequence[str]:
+    """Folders of jobs that never began, and of those that an earlier collection did not finish with."""
+    found: list[str] = []
+    for name in os.listdir(f"{home}/jobs"):
+        folder = JobFolder(home, name)
+        if not name.startswith((_GONE, _NEW)) or not _is_our_folder(folder.path):
+            continue
+        if name.startswith(_GONE) or (_age(folder.path, now) > _HALF_MADE and keeper_of(folder) is None):
+            found.append(folder.path)
+    return found
+
+
+def _age(path: str, now: int) -> float:
+    """Seconds since a folder's last change; 0 if it is gone."""
+    try:
+        return (now - os.lstat(path).st_mtime_ns // 1_000_000) / 1000
+    except FileNotFoundError:
+        return 0.0  # it became a job
+
+
+def _is_our_folder(path: str) -> bool:
+    try:
+        found = os.lstat(path)
+    except FileNotFoundError:
+        return False
+    return stat.S_ISDIR(found.st_mode) and found.st_uid == os.geteuid()
+
+
+def _is_due(stamp: str) -> bool:
+    try:
+        age = (now_ms() - os.lstat(stamp).st_mtime_ns // 1_000_000) / 1000
+    except FileNotFoundError:
+        return os.path.isdir(os.path.dirname(stamp))
+    except OSError as error:
+        raise files.storage_error(stamp, error) from error
+    return not 0 <= age < HOURLY  # a stamp from the future is one of a clock that was wrong
+
+
+def _listed(path: str) -> list[str]:
+    try:
+        return os.listdir(path)
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+    except OSError as error:
+        raise files.storage_error(path, error) from error

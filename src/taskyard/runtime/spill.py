@@ -1,0 +1,170 @@
+"""
+Output that reaches us through pipes: of hooks, and of work inside this process.
+
+stdout and stderr are kept apart, in memory up to 8 MB together; from then on everything goes to a file, in the order
+it came, lines of stderr marked. Memory keeps the last lines of each. Whoever writes waits for the disk, so a slow
+one makes the command wait, and nothing piles up here.
+"""
+
+from __future__ import annotations
+
+import os
+from _thread import allocate_lock
+
+from taskyard.disk import files
+from taskyard.typed import NamedTuple
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from taskyard.runtime.keeper.growth import Growth
+
+#: Kept in memory of both streams together: whole for nearly every hook, and no burden for a program that runs many.
+MOST_IN_MEMORY = 8 * 1024 * 1024
+
+#: What a read-back gives after a spill: enough to see how it ended.
+LAST_LINES = 5
+
+#: Of each stream's end, for those lines; longer ones are cut at their beginning.
+_TAIL = 16 * 1024
+
+#: What a piece costs beside its bytes: one who writes single bytes by turns must not take a hundred times their size.
+_PIECE = 150
+
+#: Stands before each line of stderr in the file.
+STDERR_MARK = b"[stderr] "
+
+_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+class ReadBack(NamedTuple):
+    """What was printed, or after a spill the last lines of it."""
+
+    stdout: bytes
+    stderr: bytes
+    is_spilled: bool = False
+    size: int = 0  #: of all that was printed
+    path: str = ""  #: after a spill: where all of it is
+    lost: str = ""  #: why some of it could not be kept, if so
+
+    @property
+    def notice(self) -> str:
+        """Says that this is not all, and where all is; empty if it is."""
+        if not self.is_spilled:
+            return ""
+        where = f"Full output: {self.path}" if not self.lost else f"Some of it was lost: {self.lost}"
+        return f"[Only the last {LAST_LINES} lines of {self.size:,} bytes. {where}]"
+
+
+class Spill:
+    """Two streams on their way to whoever asks; threads may write at the same time."""
+
+    def __init__(self, path: str, *, cap: int = 100_000_000, most_in_memory: int = MOST_IN_MEMORY) -> None:
+        """`path` is made when it is needed, and must not exist; `cap` is in bytes on disk, the newest half stays."""
+        self.path = path
+        self.size = 0
+        self.lost = ""
+        self.is_spilled = False  #: whether it no longer fits into memory
+        self._cap = cap
+        self._most = most_in_memory
+        self._pieces: list[tuple[bool, bytearray]] = []  # whether it is stderr's, and the bytes, in order
+        self._held = 0
+        self._tails = {False: bytearray(), True: bytearray()}
+        self._fd = -1
+        self._growth: Growth | None = None
+        self._is_at_start = True  # of a line in the file
+        self._last: bool = False  # whether what stands there last is stderr's
+        self._one_at_a_time = allocate_lock()
+
+    def write(self, data: bytes, *, stderr: bool = False) -> None:
+        """Take in what a stream printed next; returns when it is kept."""
+        if not data:
+            return
+        with self._one_at_a_time:
+            self.size += len(data)
+            tail = self._tails[stderr]
+            tail += data[-_TAIL:]
+            del tail[:-_TAIL]
+            if self.is_spilled:
+                self._append(data, stderr=stderr)
+                return
+            self._hold(data, stderr=stderr)
+            if self._held > self._most:
+                self._spill()
+
+    def read_back(self) -> ReadBack:
+        """Everything, while it fits into memory; else the last lines."""
+        with self._one_at_a_time:
+            if self.is_spilled:
+                out, err = (_last_lines(bytes(self._tails[which])) for which in (False, True))
+                return ReadBack(out, err, True, self.size, self.path, self.lost)
+            out, err = (b"".join(piece for whose, piece in self._pieces if whose is which) for which in (False, True))
+            return ReadBack(out, err, size=self.size)
+
+    def close(self) -> None:
+        """Take no more. The file stays."""
+        with self._one_at_a_time:
+            if self._fd >= 0:
+                os.close(self._fd)
+                self._fd = -1
+
+    def __enter__(self) -> Spill:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _hold(self, data: bytes, *, stderr: bool) -> None:
+        if self._pieces and self._pieces[-1][0] is stderr:
+            self._pieces[-1][1].extend(data)
+        else:
+            self._pieces.append((stderr, bytearray(data)))
+            self._held += _PIECE
+        self._held += len(data)
+
+    def _spill(self) -> None:
+        self.is_spilled = True
+        try:
+            self._fd = os.open(self.path, _NEW, 0o600)
+        except OSError as error:
+            self._lose(error)
+        pieces, self._pieces = self._pieces, []
+        for stderr, piece in pieces:
+            self._append(bytes(piece), stderr=stderr)
+
+    def _append(self, data: bytes, *, stderr: bool) -> None:
+        """Write behind what is there. No command shall stop because our disk is full: `lost` says so instead."""
+        if self.lost:
+            return
+        try:
+            files.write_all(self._fd, self._marked(data, stderr=stderr))
+            self._stay_below_cap()
+        except OSError as error:
+            self._lose(error)
+
+    def _marked(self, data: bytes, *, stderr: bool) -> bytes:
+        """As it stands in the file: streams never share a line, and lines of stderr say so."""
+        begin = b"" if self._is_at_start or stderr is self._last else b"\n"
+        fresh = self._is_at_start or bool(begin)
+        self._is_at_start, self._last = data.endswith(b"\n"), stderr
+        if stderr:
+            body = data[:-1] if data.endswith(b"\n") else data
+            end = data[len(body) :]
+            data = (STDERR_MARK if fresh else b"") + body.replace(b"\n", b"\n" + STDERR_MARK) + end
+        return begin + data
+
+    def _stay_below_cap(self) -> None:
+        from taskyard.runtime.keeper.growth import Full, Growth
+
+        if self._growth is None:
+            self._growth = Growth(-1, self._fd, cap=self._cap, now=0.0)
+        try:
+            self._growth.look(0.0)
+        except Full:
+            self.lost = "it is larger than its cap"
+
+    def _lose(self, error: OSError) -> None:
+        self.lost = files.storage_error(self.path, error).why
+
+
+def _last_lines(text: bytes) -> bytes:
+    return b"\n".join(text.rstrip(b"\n").split(b"\n")[-LAST_LINES:])
