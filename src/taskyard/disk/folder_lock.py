@@ -50,15 +50,21 @@ class FolderLock:
         """
         self.path = target + ".lock"
         self._inode = 0
+        if not self._try(guarded):
+            self._wait(timeout, what, guarded)
+        self._taken = elapsed()
+        if not guarded:
+            self._inode = os.lstat(self.path).st_ino
+
+    def _wait(self, timeout: float, what: str, guarded: bool) -> None:
         deadline, wait = elapsed() + timeout, _FIRST_WAIT
-        while not self._try(guarded):
+        while True:
             if elapsed() >= deadline:
                 raise Busy(what, f"another program ({self.path})", timeout)
             time.sleep(wait)
             wait = min(wait * 2, _LONGEST_WAIT)
-        self._taken = elapsed()
-        if not guarded:
-            self._inode = os.lstat(self.path).st_ino
+            if self._try(guarded):
+                return
 
     def _try(self, guarded: bool) -> bool:
         try:

@@ -35,7 +35,10 @@ class HookWatch:
         """The hooks as they are now."""
         if self._feeds and self._book is not None and self._watcher is not None and self._pid == os.getpid():
             self._watcher.drain()
-            if not any(feed.has_news for feed in self._feeds):
+            for feed in self._feeds:
+                if feed.has_news:
+                    break
+            else:
                 return self._book
         elif self._book is not None:
             self._follow()  # a process that asks twice will ask often

@@ -82,11 +82,11 @@ class Changing:
 
     def _tell_aside(self) -> None:
         """Tell of what was set aside, each once, whichever thread comes first."""
-        while True:
+        while self._set_aside:
             try:
                 task = self._set_aside.pop()
             except IndexError:
-                return
+                return  # another thread was quicker
             self._on_aside(task)
 
     def _decide(self, task_id: str, rule: Rule, act: Act, with_blockers: bool, whole_list: bool) -> Task:

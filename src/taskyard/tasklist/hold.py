@@ -57,7 +57,7 @@ class Hold:
         self._give_back = give_back
         self._folders: list[FolderLock] = []
         self._timeout = timeout
-        writing = sorted({int(task_id) for task_id in ids})
+        writing = sorted({int(task_id) for task_id in ids}) if ids else []
         what = f"list {folder.name!r}"
         try:
             if kernel is not None:
@@ -81,7 +81,7 @@ class Hold:
     ) -> None:
         if whole:
             lock.take(0, timeout=timeout, what=what)
-        shared = {int(task_id) for task_id in reading}.difference(writing)
+        shared = {int(task_id) for task_id in reading}.difference(writing) if reading else ()
         for number in sorted({*writing, *shared}) if shared else writing:
             lock.take(number, timeout=timeout, what=f"task #{number} of {what}", shared=number in shared)
 

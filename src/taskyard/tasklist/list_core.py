@@ -33,6 +33,9 @@ if TYPE_CHECKING:
         acceptance: Mapping[str, object]
 
 
+#: What hooks are asked about a task that comes in as done.
+_BOTH = ("TaskCreated", "TaskCompleted")
+
 #: A year, in seconds: a claim meant to last longer should have no end.
 LONGEST_LEASE = 31_536_000
 
@@ -134,7 +137,7 @@ class ListCore:
             HookRefused: one of them said no; the id is spent.
         """
         task_id = None
-        for event in ("TaskCreated", "TaskCompleted") if draft.status is TaskStatus.COMPLETED else ("TaskCreated",):
+        for event in _BOTH if draft.status is TaskStatus.COMPLETED else _BOTH[:1]:
             if self.outside.is_guarded(event):
                 task_id = task_id or self.store.reserve()
                 self.outside.ask_hooks(event, Task(task_id, *draft), act.by)

@@ -113,9 +113,9 @@ class Writer:
         return self._append(act, tasks, rows, **more)
 
     def _append(self, act: Act, tasks: Mapping[str, bytes | None], rows: Mapping[str, Row], **more: object) -> int:
-        prev = ", ".join(f'"{task_id}": {"null" if row.entry is None else row.entry}' for task_id, row in rows.items())
+        prev = ", ".join([f'"{name}": {"null" if row.entry is None else row.entry}' for name, row in rows.items()])
         by = "null" if act.by is None else encode_basestring(act.by)
-        rest = "".join(f', "{name}": {_to_json(value)}' for name, value in more.items())
+        rest = "".join([f', "{name}": {_to_json(value)}' for name, value in more.items()]) if more else ""
         if act.note:
             rest += f', "note": {encode_basestring(act.note)}'
         facts = (
@@ -124,8 +124,10 @@ class Writer:
         )
         # Every newline in a task's bytes is layout: those inside strings are escaped.
         states = b", ".join(
-            b'"%s": %s' % (task_id.encode(), b"null" if data is None else data.replace(b"\n", b" "))
-            for task_id, data in tasks.items()
+            [
+                b'"%s": %s' % (task_id.encode(), b"null" if data is None else data.replace(b"\n", b" "))
+                for task_id, data in tasks.items()
+            ]
         )
         return self.journal.append(b"%s%s}}" % (facts.encode("utf-8", "backslashreplace"), states))
 
