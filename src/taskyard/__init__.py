@@ -26,7 +26,9 @@ if TYPE_CHECKING:
     from taskyard.errors import AlreadyClaimed as AlreadyClaimed
     from taskyard.errors import AlreadyExists as AlreadyExists
     from taskyard.errors import AlreadyResolved as AlreadyResolved
+    from taskyard.errors import BackgroundDisabled as BackgroundDisabled
     from taskyard.errors import BadId as BadId
+    from taskyard.errors import BadJobId as BadJobId
     from taskyard.errors import BadName as BadName
     from taskyard.errors import BadText as BadText
     from taskyard.errors import BadTransition as BadTransition
@@ -38,11 +40,15 @@ if TYPE_CHECKING:
     from taskyard.errors import Cycle as Cycle
     from taskyard.errors import Damaged as Damaged
     from taskyard.errors import HookRefused as HookRefused
+    from taskyard.errors import JobEnded as JobEnded
+    from taskyard.errors import JobNotFound as JobNotFound
     from taskyard.errors import LeaseLost as LeaseLost
     from taskyard.errors import ListNotFound as ListNotFound
     from taskyard.errors import NotFound as NotFound
+    from taskyard.errors import NotGenuine as NotGenuine
     from taskyard.errors import NothingFree as NothingFree
     from taskyard.errors import NothingToRestore as NothingToRestore
+    from taskyard.errors import OutputGone as OutputGone
     from taskyard.errors import PathsOverlap as PathsOverlap
     from taskyard.errors import RecipientNotFound as RecipientNotFound
     from taskyard.errors import StillOpen as StillOpen
@@ -51,8 +57,14 @@ if TYPE_CHECKING:
     from taskyard.errors import TaskyardError as TaskyardError
     from taskyard.errors import TeamHasLivingMembers as TeamHasLivingMembers
     from taskyard.errors import TeamNotFound as TeamNotFound
+    from taskyard.errors import TooDeep as TooDeep
     from taskyard.errors import Untrusted as Untrusted
     from taskyard.errors import UsageError as UsageError
+    from taskyard.kinds.shell import Shell as Shell
+    from taskyard.runtime.model import End as End
+    from taskyard.runtime.model import Job as Job
+    from taskyard.runtime.model import JobStatus as JobStatus
+    from taskyard.runtime.notice import Notice as Notice
     from taskyard.tasklist.model import Change as Change
     from taskyard.tasklist.model import Lease as Lease
     from taskyard.tasklist.model import Listing as Listing
@@ -65,6 +77,9 @@ __version__ = "0.1.0"
 _HOMES = {
     "taskyard.app": ("Yard", "open"),
     "taskyard.config": ("Settings",),
+    "taskyard.kinds.shell": ("Shell",),
+    "taskyard.runtime.model": ("End", "Job", "JobStatus"),
+    "taskyard.runtime.notice": ("Notice",),
     "taskyard.tasklist.model": ("Change", "Lease", "Listing", "Task", "TaskStatus"),
 }
 _HOME = {name: module for module, names in _HOMES.items() for name in names}
@@ -78,7 +93,9 @@ __all__ = [
     "AlreadyClaimed",
     "AlreadyExists",
     "AlreadyResolved",
+    "BackgroundDisabled",
     "BadId",
+    "BadJobId",
     "BadName",
     "BadText",
     "BadTransition",
@@ -90,17 +107,26 @@ __all__ = [
     "Conflict",
     "Cycle",
     "Damaged",
+    "End",
     "HookRefused",
+    "Job",
+    "JobEnded",
+    "JobNotFound",
+    "JobStatus",
     "Lease",
     "LeaseLost",
     "ListNotFound",
     "Listing",
     "NotFound",
+    "NotGenuine",
     "NothingFree",
     "NothingToRestore",
+    "Notice",
+    "OutputGone",
     "PathsOverlap",
     "RecipientNotFound",
     "Settings",
+    "Shell",
     "StillOpen",
     "StorageError",
     "Task",
@@ -109,6 +135,7 @@ __all__ = [
     "TaskyardError",
     "TeamHasLivingMembers",
     "TeamNotFound",
+    "TooDeep",
     "Untrusted",
     "UsageError",
     "Yard",

@@ -19,6 +19,13 @@ GOALS = {
     "list.10k.cold": "≥ 2×",
     "mail.10x500": "≥ 10×",
     "cli.start": "≤ 4×",
+    "job.start_end": "≥ 0.2×",
+    "job.notice": "≥ 20×",
+    "job.output": "≥ 0.95×",
+    "job.output.capped": "≥ 0.6×",
+    "idle": "≤ 1×",
+    "mem.keeper": "≤ 1×",
+    "mem.keeper.alone": "≤ 1×",
 }
 
 

@@ -12,11 +12,10 @@ import pytest
 
 from support.jobs import marked
 from support.wait import until
-from taskyard.errors import BadJobId, BadText, JobNotFound
+from taskyard.errors import BadJobId, BadText, JobEnded, JobNotFound
 from taskyard.kinds.shell import Shell
 from taskyard.runtime.jobs import Jobs
 from taskyard.runtime.model import JobStatus
-from taskyard.runtime.steering import JobEnded
 
 TREE = """
 setsid sh -c 'sleep 9373.5 & exec sleep 9373.5' &

@@ -230,3 +230,38 @@ class PathsOverlap(Conflict):
         self.other = other
         self.owner = owner
         self.paths = tuple(paths)
+
+
+class JobEnded(Conflict):
+    """A job that is over can no longer be steered."""
+
+    code = "job_ended"
+
+    def __init__(self, job_id: str, status: str) -> None:
+        super().__init__(f"Job {job_id} has ended already ({status}). Start it again with `taskyard run`.")
+        self.job_id = job_id
+        self.status = status
+
+
+class BackgroundDisabled(Conflict):
+    """Background jobs are switched off here."""
+
+    code = "background_disabled"
+
+    def __init__(self, setting: str) -> None:
+        super().__init__(f"Background jobs are switched off here ({setting}). Run it in the foreground, or unset that.")
+        self.setting = setting
+
+
+class TooDeep(Conflict):
+    """Jobs inside jobs inside jobs: somebody has lost control."""
+
+    code = "too_deep"
+
+    def __init__(self, parent: str, limit: int) -> None:
+        super().__init__(
+            f"Job {parent} may start no other: jobs may be {limit} deep (setting job_depth). "
+            "Do it within this job, or ask whoever started it."
+        )
+        self.parent = parent
+        self.limit = limit

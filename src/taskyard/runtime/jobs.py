@@ -14,7 +14,7 @@ from taskyard.clock import now_ms
 from taskyard.config import Settings
 from taskyard.disk.files import make_private_folder
 from taskyard.disk.processes import process_start, this_host
-from taskyard.errors import Conflict, JobNotFound
+from taskyard.errors import BackgroundDisabled, JobNotFound, TooDeep
 from taskyard.names import folder_name
 from taskyard.runtime import looking, steering, waiting
 from taskyard.runtime.folder import JobFolder
@@ -68,16 +68,6 @@ if TYPE_CHECKING:
 
 #: Settings that say that nothing may run in the background.
 _DISABLED = ("TASKYARD_DISABLE_BACKGROUND_TASKS", "CLAUDE_CODE_DISABLE_BACKGROUND_TASKS")
-
-
-class BackgroundDisabled(Conflict):
-    """Background jobs are switched off here."""
-
-    code = "background_disabled"
-
-    def __init__(self, setting: str) -> None:
-        super().__init__(f"Background jobs are switched off here ({setting}). Run it in the foreground, or unset that.")
-        self.setting = setting
 
 
 class Jobs:
@@ -192,28 +182,16 @@ class Jobs:
         on_exit = spec.on_parent_exit or ("kill" if self.agent or parent else "keep")
         env = dict(os.environ if spec.env is None else spec.env)
         env.update(TASKYARD_JOB=job_id, TASKYARD_INSTANCE=job_id, TASKYARD_HOME=self.home)
-        record: dict[str, object] = {
-            "id": job_id,
-            "type": spec.type,
-            "description": spec.description,
-            "command": spec.text,
-            "startTime": now_ms(),
-            "outputFile": folder.output,
-            "isBackgrounded": backgrounded,
-            "toolUseId": spec.tool_use_id,
-            "agentId": self.agent,
-            "recipient": folder_name("an agent", self.agent or "me"),
-            "parent": parent,
-            "depth": depth,
-            "onParentExit": on_exit,
-            "takesInput": spec.stdin or spec.pty,
-            "host": this_host(),
-        }
         return {
             "id": job_id,
             "home": self.home,
             "plan": {"argv": spec.argv, "cwd": os.path.abspath(spec.cwd or os.getcwd()), "env": env, "umask": _umask()},
-            "record": record,
+            "record": {
+                **self._record(spec, folder, backgrounded),
+                "parent": parent,
+                "depth": depth,
+                "onParentExit": on_exit,
+            },
             "timeout": spec.timeout,
             "output_cap": spec.output_cap or self._settings.job_output_cap,
             "stall_after": self._settings.stall_after,
@@ -229,19 +207,22 @@ class Jobs:
             "parent": parent,
         }
 
-
-class TooDeep(Conflict):
-    """Jobs inside jobs inside jobs: somebody has lost control."""
-
-    code = "too_deep"
-
-    def __init__(self, parent: str, limit: int) -> None:
-        super().__init__(
-            f"Job {parent} may start no other: jobs may be {limit} deep (setting job_depth). "
-            "Do it within this job, or ask whoever started it."
-        )
-        self.parent = parent
-        self.limit = limit
+    def _record(self, spec: Spec, folder: JobFolder, backgrounded: bool) -> dict[str, object]:
+        """What the job's record says from the start."""
+        return {
+            "id": folder.id,
+            "type": spec.type,
+            "description": spec.description,
+            "command": spec.text,
+            "startTime": now_ms(),
+            "outputFile": folder.output,
+            "isBackgrounded": backgrounded,
+            "toolUseId": spec.tool_use_id,
+            "agentId": self.agent,
+            "recipient": folder_name("an agent", self.agent or "me"),
+            "takesInput": spec.stdin or spec.pty,
+            "host": this_host(),
+        }
 
 
 def _umask() -> int:

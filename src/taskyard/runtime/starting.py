@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import select
 import socket
 import sys
 from _thread import allocate_lock
@@ -20,6 +21,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 _KEEPER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "keeper", "__main__.py")
+
+#: How long a child that has nothing left to do may take to end.
+_PATIENCE = 2.0
 
 #: What a keeper must not take for its own: the job in which it is started.
 _NOT_OURS = ("TASKYARD_JOB", "TASKYARD_INSTANCE")
@@ -43,11 +47,13 @@ def start_alone(request: Mapping[str, object]) -> None:
     wanted = request_file(request)
     answer, theirs = os.pipe2(os.O_CLOEXEC)
     try:
-        _spawn("keep", wanted, stdout=theirs)
+        child = _spawn("keep", wanted, stdout=theirs)
     finally:
         os.close(wanted)
         os.close(theirs)
-    understood(answered(answer))
+    said = answered(answer)
+    _reap(child)  # it left its keeper behind as nobody's child, and ended
+    understood(said)
 
 
 class Forker:
@@ -55,7 +61,7 @@ class Forker:
 
     def __init__(self) -> None:
         self._socket: socket.socket | None = None
-        self._owner = 0
+        self._owner = self._pid = 0
         self._one_at_a_time = allocate_lock()
 
     def start(self, request: Mapping[str, object]) -> None:
@@ -93,14 +99,16 @@ class Forker:
             self._let_go()
             ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
             with theirs:
-                _spawn("serve", theirs.fileno())
+                self._pid = _spawn("serve", theirs.fileno())
             self._socket, self._owner = ours, os.getpid()
         return self._socket
 
     def _let_go(self) -> None:
         if self._socket is not None:
-            self._socket.close()
+            self._socket.close()  # which is how the server learns that nobody will ask any more
             self._socket = None
+            if self._owner == os.getpid():
+                _reap(self._pid)
 
     def close(self) -> None:
         """End the server; what it forked lives on."""
@@ -108,7 +116,7 @@ class Forker:
             self._let_go()
 
 
-def _spawn(what: str, fd: int, stdout: int | None = None) -> None:
+def _spawn(what: str, fd: int, stdout: int | None = None) -> int:
     """Start the keeper program, isolated: two descriptors, and nothing of our environment that loads code."""
     copy = os.dup(fd)  # inheritable for this one child: every other descriptor closes itself
     null = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
@@ -121,28 +129,29 @@ def _spawn(what: str, fd: int, stdout: int | None = None) -> None:
             (os.POSIX_SPAWN_DUP2, null, 2),
         ]
         os.set_inheritable(copy, True)
-        pid = os.posix_spawn(
+        return os.posix_spawn(
             sys.executable, [sys.executable, "-I", "-S", _KEEPER, what, str(copy)], env, file_actions=actions
         )
     finally:
         os.close(copy)
         os.close(null)
-    _children.add(pid)
-    reap()
 
 
-#: Keepers and servers that are children of this process; they are collected when another is started.
-_children: set[int] = set()
-
-
-def reap() -> None:
-    """Collect those that ended, so that none stays a zombie for long."""
-    for pid in tuple(_children):
-        try:
-            if os.waitpid(pid, os.WNOHANG)[0]:
-                _children.discard(pid)
-        except ChildProcessError:
-            _children.discard(pid)  # another part of this program collected it
+def _reap(pid: int) -> None:
+    """Collect a child that is about to end, so that it does not stay a zombie; one that does not is left."""
+    try:
+        fd = os.pidfd_open(pid)
+    except OSError:
+        return  # another part of this program collected it
+    try:
+        poll = select.poll()
+        poll.register(fd, select.POLLIN)
+        poll.poll(_PATIENCE * 1000)
+        os.waitpid(pid, os.WNOHANG)
+    except ChildProcessError:
+        pass
+    finally:
+        os.close(fd)
 
 
 def answered(answer: int) -> bytes:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from taskyard.errors import Conflict
+from taskyard.errors import JobEnded
 from taskyard.runtime.folder import JobFolder
 from taskyard.runtime.keeper.control import LONGEST
 from taskyard.runtime.keeper.others import send
@@ -73,19 +73,9 @@ def tell(home: str, job_id: str, wish: dict[str, object], *, timeout: float = 5.
     folder = JobFolder(home, job_id)
     token = os.urandom(6).hex()
     if job.is_final or not send(folder, {**wish, "token": token}):
-        raise JobEnded(wait(home, job_id, 1.0))
+        ended = wait(home, job_id, 1.0)
+        raise JobEnded(ended.id, ended.status.value)
     return answer_to(folder, token, timeout)
-
-
-class JobEnded(Conflict):
-    """A job that is over can no longer be steered."""
-
-    code = "job_ended"
-
-    def __init__(self, job: Job) -> None:
-        super().__init__(f"Job {job.id} has ended already ({job.status.value}).")
-        self.job_id = job.id
-        self.status = job.status.value
 
 
 def check_text(text: str) -> bytes:

@@ -69,4 +69,9 @@ def _release(args: Args) -> int:
 
 
 PS = Command(_run, _arguments, "The jobs of this user, whoever started them.", examples=("taskyard ps --all --json",))
-RELEASE = Command(_release, None, "Let notices reach agents again, after `taskyard stop --all --hold`.")
+RELEASE = Command(
+    _release,
+    None,
+    "Let notices reach agents again, after `taskyard stop --all --hold`.",
+    examples=("taskyard release",),
+)

@@ -112,15 +112,23 @@ def _steered(args: Args, done: bool, yes: str, no: str) -> int:
     return 0 if done else 5
 
 
-WAIT = Command(_wait, _wait_arguments, "Wait until jobs are over, and end as they did.", exits=EXITS)
+WAIT = Command(
+    _wait,
+    _wait_arguments,
+    "Wait until jobs are over, and end as they did.",
+    examples=("taskyard wait b1a2b3c4d --timeout 10m",),
+    exits=EXITS,
+)
 STOP = Command(
     _stop,
     _stop_arguments,
     "End jobs with everything they started. `stopped` means that the kernel says nobody is left.",
     examples=("taskyard stop b1a2b3c4d", "taskyard stop --all --hold"),
 )
-PAUSE = Command(_pause, _one_argument, "Stop every process of a job, and its clock.")
-RESUME = Command(_resume, _one_argument, "Let a paused job go on.")
+PAUSE = Command(
+    _pause, _one_argument, "Stop every process of a job, and its clock.", examples=("taskyard pause b1a2b3c4d",)
+)
+RESUME = Command(_resume, _one_argument, "Let a paused job go on.", examples=("taskyard resume b1a2b3c4d",))
 SEND = Command(
     _send, _send_arguments, "Type into a job that was started with --stdin or --pty.", examples=("taskyard send ID y",)
 )

@@ -28,6 +28,8 @@ def main(words: list[str]) -> None:
     """Be what the command line says."""
     what, fd = words[0], int(words[1])
     if what == "keep":
+        if os.fork():
+            os._exit(0)  # the keeper is nobody's child: whoever started it need not wait for it
         _keep(fd)
     serve(fd)
 
