@@ -14,6 +14,7 @@ from taskyard.errors import AlreadyClaimed, AlreadyResolved, Busy, Conflict, Dam
 from taskyard.tasklist.edges import create_linked, new_task
 from taskyard.tasklist.model import Act, Decision, Draft, Facts, Lease, Task
 from taskyard.tasklist.rules import lose
+from taskyard.tasklist.starting_over import IdTaken
 from taskyard.tasklist.writer import Write
 
 TYPE_CHECKING = False
@@ -57,8 +58,10 @@ class Changing:
         new_id = ""
         try:
             with self._files.hold(whole=True) as hold:
-                new_id = self._files.next_id()
+                new_id = self._files.likely_id()
                 hold.narrow(new_id)
+                if not self._files.is_fresh(new_id):
+                    raise IdTaken
                 task = new_task(new_id, draft)
                 self._files.writer.commit(hold, act, (Write(new_id, None, task, is_new=True),))
         except StorageError:

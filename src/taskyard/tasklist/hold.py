@@ -95,9 +95,9 @@ class Hold:
         """
         if self._kernel is None:
             return
-        self._kernel.take(int(task_id), timeout=self._timeout, what=f"task #{task_id}")
         self._give_back_folders()
         self._kernel.release(0)
+        self._kernel.take(int(task_id), timeout=self._timeout, what=f"task #{task_id}")
 
     def check(self) -> None:
         """Make sure, right before a write, that the folder locks are still ours.

@@ -15,7 +15,7 @@ from taskyard.errors import Busy, Damaged, StorageError, TaskNotFound
 from taskyard.names import LARGEST_ID
 from taskyard.tasklist.ledger import look
 from taskyard.tasklist.listing import ListReader
-from taskyard.tasklist.starting_over import LockLost, Unsettled
+from taskyard.tasklist.starting_over import IdTaken, LockLost, Unsettled
 from taskyard.typed import NamedTuple
 
 TYPE_CHECKING = False
@@ -70,7 +70,8 @@ class ListFiles:
         self._spare: list[RangeLock] = []
         self._opening = RLock()
         self._last_id = 0
-        self._is_counted = False  # whether ids of the older `tasks.json` are in `_last_id`
+        self._is_counted = False  # whether ledger and older `tasks.json` were looked at for `_last_id`
+        self._was_taken = False  # whether an id that looked free was not
 
     @property
     def writer(self) -> Writer:
@@ -247,24 +248,29 @@ class ListFiles:
                 return attempt()
             except Unsettled as found:
                 self.settler.settle(found.task_id)
-            except LockLost:
+            except (LockLost, IdTaken):
                 pass  # everything is read anew
         raise Busy(f"list {self.folder.name!r}", "another program that keeps writing", self.settings.lock_timeout)
 
     def next_id(self) -> str:
-        """The id after the highest one ever given out; no scan where nobody else gives out ids.
+        """The id after the highest one ever given out, by everything there is. The caller holds the list."""
+        while not self.is_fresh(found := self.likely_id()):
+            pass  # the next one is looked for among the files
+        return found
 
-        The caller holds the list.
+    def likely_id(self) -> str:
+        """The id after the highest one we know of, in no time: `is_fresh` must say that nobody else has it.
+
+        The caller holds the list; the question can be asked when it no longer does.
         """
         mark = self.writer.mark.read()
-        # The ledger knows ids that another program gave out and took back without raising the mark.
-        last = self._last_id = max(mark, self._last_id, self.writer.ledger.highest())
+        last = max(mark, self._last_id)
         if not self._is_counted:
-            last = self._last_id = max(last, self.tasks.highest_consolidated())
-            self._is_counted = True
-        # Without a mark (a new list, or somebody removed it) only the files tell which ids are spent.
-        if not mark or os.access(self.folder.task(str(last + 1)), os.F_OK):
-            last = max(last, *self.folder.ids_on_disk(), 0)
+            last = max(last, self.writer.ledger.highest(), self.tasks.highest_consolidated())
+        if not mark or self._was_taken:
+            # Another program gives out ids without raising the mark: only the files tell which are spent.
+            last = max(last, self.writer.ledger.highest(), *self.folder.ids_on_disk(), 0)
+        self._is_counted, self._was_taken = True, False
         if last >= LARGEST_ID:
             raise Damaged(self.folder.mark, f"it says {last}, but ids end at {LARGEST_ID}")
         self._last_id = last + 1
@@ -273,6 +279,13 @@ class ListFiles:
         except StorageError as error:
             raise error.writing([str(self._last_id)], "Nothing was changed.") from error
         return str(self._last_id)
+
+    def is_fresh(self, task_id: str) -> bool:
+        """Whether nobody ever had this id, which `likely_id` gave out; if not, the next one is looked for."""
+        if os.access(self.folder.task(task_id), os.F_OK) or self.writer.ledger.row(task_id).entry is not None:
+            self._was_taken = True
+            return False
+        return True
 
     def keep_above(self, task_id: int) -> None:
         """See to it that no id up to this one is given out again. The caller holds the list."""

@@ -11,6 +11,10 @@ class LockLost(StartOver):
     """Another program took our folder lock for abandoned, since we slept for so long."""
 
 
+class IdTaken(StartOver):
+    """Another program had given out the id that looked free."""
+
+
 class Unsettled(StartOver):
     """A dead writer's intent is in the way: settle that task first."""
 
