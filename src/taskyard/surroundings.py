@@ -86,10 +86,10 @@ class Surroundings:
 
     def _book(self) -> HookBook:
         if self._hooks is None:
-            from taskyard.hooks.watch import HookWatch
+            from taskyard.hooks.watch import hooks_of
 
-            self._hooks = HookWatch(project_here(), report=lambda problem: self._report(problem.text))
-        return self._hooks.book()
+            self._hooks = hooks_of(project_here())
+        return self._hooks.book(lambda problem: self._report(problem.text))
 
     def ask_hooks(self, event: str, task: Task, agent: str | None) -> None:
         """Run the hooks of `event`; one may refuse."""

@@ -11,19 +11,35 @@ _NETWORK = frozenset(
 )
 
 
-def is_network(folder: str, *, table: str = "/proc/self/mountinfo") -> bool:
+_TABLE = "/proc/self/mountinfo"
+
+
+def is_network(folder: str, *, table: str = _TABLE) -> bool:
     """Whether `folder` lives on another machine's disk, as far as the mount table tells.
 
     `TASKYARD_NETWORK_FS=1` (or `0`) decides for those who know better.
     """
     if told := os.environ.get("TASKYARD_NETWORK_FS"):
         return told == "1"
+    device = _device(folder)
+    if table == _TABLE and (known := _known.get(device)) is not None:
+        return known
+    found = _looked_up(folder, device, table)
+    if table == _TABLE and device:
+        _known[device] = found
+    return found
+
+
+#: The answer for each device this process met: what a device is does not change while it is in use.
+_known: dict[str, bool] = {}
+
+
+def _looked_up(folder: str, device: str, table: str) -> bool:
     try:
         with open(table, encoding="utf-8", errors="surrogateescape") as file:
             lines = file.readlines()
     except OSError:
         return False
-    device = _device(folder)
     for line in lines:
         if device and device in line.partition(" - ")[0]:
             return _mount(line)[1] in _NETWORK
