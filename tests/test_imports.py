@@ -24,7 +24,7 @@ HEAVY = frozenset({
 })  # fmt: skip
 
 #: Modules for programs that run an event loop, and so have paid for it: nothing else imports them.
-FOR_ASYNCIO = frozenset({"taskyard.runtime.async_jobs"})
+FOR_ASYNCIO = frozenset({"taskyard.async_app", "taskyard.runtime.async_jobs"})
 
 #: Importing the module, in a bare interpreter, adds at most this many, itself included. The
 #: counts on CPython 3.11 are a few lower; other versions split their library a little differently.

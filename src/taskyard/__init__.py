@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from taskyard import testing as testing
     from taskyard.app import Yard as Yard
     from taskyard.app import open as open
+    from taskyard.async_app import AsyncYard as AsyncYard
+    from taskyard.async_app import open_async as open_async
     from taskyard.config import Settings as Settings
     from taskyard.errors import AcceptanceFailed as AcceptanceFailed
     from taskyard.errors import AgentBusy as AgentBusy
@@ -76,6 +78,7 @@ __version__ = "0.1.0"
 #: Where public names live. Every other name in `__all__` is an error.
 _HOMES = {
     "taskyard.app": ("Yard", "open"),
+    "taskyard.async_app": ("AsyncYard", "open_async"),
     "taskyard.config": ("Settings",),
     "taskyard.kinds.shell": ("Shell",),
     "taskyard.runtime.model": ("End", "Job", "JobStatus"),
@@ -93,6 +96,7 @@ __all__ = [
     "AlreadyClaimed",
     "AlreadyExists",
     "AlreadyResolved",
+    "AsyncYard",
     "BackgroundDisabled",
     "BadId",
     "BadJobId",
@@ -141,6 +145,7 @@ __all__ = [
     "Yard",
     "__version__",
     "open",
+    "open_async",
 ]
 
 
