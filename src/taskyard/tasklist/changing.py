@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 #: How often a claim looks at a task somebody is just writing before it waits in line, and the seconds in between.
 _GLANCES = 10
-_GLANCE = 0.0003
+_GLANCE = 0.0006
 
 #: How much of a record is the file's; the rest belongs to answers.
 _STORED = Task._fields.index("lease")
