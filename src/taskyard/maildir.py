@@ -72,7 +72,7 @@ class Box:
         """Take no more mail; what is there stays readable."""
         while self.is_open:  # once, unless a sender writes at this very moment
             for name in listed(self._half):
-                _unlink(f"{self._half}/{name}")
+                files.remove(f"{self._half}/{name}")
             try:
                 os.rmdir(self._half)
             except FileNotFoundError:
@@ -111,9 +111,9 @@ class Box:
                 os.close(fd)
             os.rename(temporary, f"{self.path}/new/{message_id}")
             if sync:
-                _sync_folder(f"{self.path}/new")
+                files.sync_folder(f"{self.path}/new")
         except OSError as error:
-            _unlink(temporary)
+            files.remove(temporary)
             raise files.storage_error(temporary, error) from error
         return True
 
@@ -219,7 +219,7 @@ class Box:
             path = f"{self._half}/{name}"
             try:
                 if os.lstat(path).st_mtime * 1000 < min(before_ms, now_ms() - _ABANDONED * 1000):
-                    _unlink(path)
+                    files.remove(path)
             except FileNotFoundError:
                 pass
         return removed
@@ -274,24 +274,9 @@ def listed(folder: str) -> list[str]:
         raise files.storage_error(folder, error) from error
 
 
-def _unlink(path: str) -> None:
-    try:
-        os.unlink(path)
-    except FileNotFoundError:
-        pass
-
-
 def _empty(folder: str) -> int:
     names = listed(folder)
     for name in names:
-        _unlink(f"{folder}/{name}")
+        files.remove(f"{folder}/{name}")
     os.rmdir(folder)
     return len(names)
-
-
-def _sync_folder(path: str) -> None:
-    fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(fd)
-    finally:
-        os.close(fd)

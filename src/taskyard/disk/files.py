@@ -174,3 +174,20 @@ def make_private_folder(path: str) -> None:
         raise StorageError(path, f"it belongs to user {found.st_uid}, not to us")
     if found.st_mode & 0o077:
         os.chmod(path, 0o700)
+
+
+def remove(path: str) -> None:
+    """Take a file away, if it is there."""
+    try:
+        os.unlink(path)
+    except FileNotFoundError:
+        pass
+
+
+def sync_folder(path: str) -> None:
+    """See that a folder's names survive a power cut."""
+    fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)

@@ -45,7 +45,7 @@ def carry_out(folder: JobFolder) -> None:
         _link(folder, decided)
     news = as_object(decided.get("news"))
     if news is None:
-        _discard(folder.notice)
+        files.remove(folder.notice)
         return
     box = Box(folder.home, outbox(folder.home, str(news.get("recipient") or "me")))
     box.open()
@@ -73,10 +73,3 @@ def read(path: str) -> dict[str, object] | None:
         return None if data is None else as_object(json.loads(data))
     except (Damaged, ValueError, RecursionError):
         return None
-
-
-def _discard(path: str) -> None:
-    try:
-        os.unlink(path)
-    except FileNotFoundError:
-        pass

@@ -30,12 +30,8 @@ def of_end(folder: JobFolder, record: Mapping[str, object], end: End) -> dict[st
     if record.get("silent") or record.get("isBackgrounded") is False:
         return None  # whoever watches it in the foreground sees its end
     news: dict[str, object] = {
-        "id": lone_id(folder.id),
-        "recipient": str(record.get("recipient") or "me"),
+        **_about(folder, record),
         "priority": str(record.get("priority") or "later"),
-        "taskId": folder.id,
-        "toolUseId": record.get("toolUseId"),
-        "outputFile": folder.output,
         "status": end.status.value,
         "summary": summary(record, end),
         "exitCode": end.exit_code,
@@ -49,24 +45,30 @@ def tell_stall(folder: JobFolder, record: Mapping[str, object], tail: str) -> No
     answerable = bool(record.get("takesInput"))
     hint = f"Answer with: taskyard send {folder.id} TEXT" if answerable else "It takes no input: stop it, or let it be."
     description = record.get("description")
-    notice = signed(
-        folder.home,
-        {
-            "id": lone_id(folder.id),
-            "recipient": str(record.get("recipient") or "me"),
-            "priority": "later",
-            "taskId": folder.id,
-            "toolUseId": record.get("toolUseId"),
-            "outputFile": folder.output,
-            "summary": f'Background command "{description}" appears to be waiting for interactive input',
-            "tail": tail,
-            "hint": hint,
-            "at": now_ms(),
-        },
-    )
+    said = f'Background command "{description}" appears to be waiting for interactive input'
+    news = {
+        **_about(folder, record),
+        "priority": "later",
+        "summary": said,
+        "tail": tail,
+        "hint": hint,
+        "at": now_ms(),
+    }
+    notice = signed(folder.home, news)
     box = Box(folder.home, outbox(folder.home, str(notice["recipient"])))
     box.open()
     box.put(str(notice["id"]), json.dumps({"news": notice}).encode())
+
+
+def _about(folder: JobFolder, record: Mapping[str, object]) -> dict[str, object]:
+    """What every notice says: its own id, for whom it is, and of which job."""
+    return {
+        "id": lone_id(folder.id),
+        "recipient": str(record.get("recipient") or "me"),
+        "taskId": folder.id,
+        "toolUseId": record.get("toolUseId"),
+        "outputFile": folder.output,
+    }
 
 
 def summary(record: Mapping[str, object], end: End) -> str:

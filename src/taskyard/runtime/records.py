@@ -74,7 +74,8 @@ def job_from_json(raw: Mapping[str, object], *, status: JobStatus, end: End | No
     values.update(end=end, facts=facts, end_time=end.at if end is not None else None)
     if end is not None:
         values.update(needs_input=False, is_paused=False, waits_for="", total_paused_ms=end.paused_ms)
-    return Job(job_id, kind, status, description if isinstance(description, str) else "", **values)  # type: ignore[arg-type]
+    text = description if isinstance(description, str) else ""
+    return Job(job_id, kind, status, text, **values)  # type: ignore[arg-type]  # each value has its default's type
 
 
 def _typed(raw: Mapping[str, object], defaults: Mapping[str, object]) -> dict[str, object]:

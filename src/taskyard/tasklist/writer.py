@@ -179,7 +179,7 @@ class Writer:
         except OSError as error:
             raise files.storage_error(path, error) from error
         if self._sync:
-            _sync_folder(self.folder.path)
+            files.sync_folder(self.folder.path)
 
     def close(self) -> None:
         """Let go of open files."""
@@ -223,11 +223,3 @@ def _discard(path: str) -> None:
         os.unlink(path)
     except OSError:
         pass
-
-
-def _sync_folder(path: str) -> None:
-    fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(fd)
-    finally:
-        os.close(fd)

@@ -14,6 +14,7 @@ import pytest
 
 from support.cli import LONGEST, taskyard
 from support.jobs import marked
+from support.terminal import shown
 from support.wait import until
 
 COMMAND = [sys.executable, "-m", "taskyard"]
@@ -107,17 +108,6 @@ def on_a_terminal(*words: str) -> tuple[subprocess.Popen[bytes], int]:
     )
     os.close(theirs)
     return child, ours
-
-
-def shown(terminal: int, wanted: bytes) -> bytes:
-    seen = bytearray()
-
-    def arrived() -> bool:
-        seen.extend(os.read(terminal, 65536))
-        return wanted in seen
-
-    until(arrived, what=f"{wanted!r} on the screen")
-    return bytes(seen)
 
 
 @pytest.mark.req("B-11")

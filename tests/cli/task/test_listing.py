@@ -12,7 +12,7 @@ import sys
 import pytest
 
 from support.cli import LONGEST, start, taskyard
-from support.wait import until
+from support.terminal import shown
 
 pytestmark = pytest.mark.req("T-05")
 
@@ -96,23 +96,12 @@ def test_watching_on_a_terminal_draws_anew_and_ctrl_c_ends_it_with_130() -> None
     child = subprocess.Popen([sys.executable, "-m", "taskyard", "task", "list", "--watch"], stdin=theirs, stdout=theirs)
     os.close(theirs)
     try:
-        seen = _read_until(ours, b"A")
+        seen = shown(ours, b"A")
         taskyard("task", "add", "Second")
-        seen += _read_until(ours, b"Second")
+        seen += shown(ours, b"Second")
         child.send_signal(signal.SIGINT)
         assert child.wait(LONGEST) == 130
     finally:
         child.kill()
         os.close(ours)
     assert seen.count(b"\x1b[H\x1b[2J") >= 2
-
-
-def _read_until(fd: int, wanted: bytes) -> bytes:
-    seen = bytearray()
-
-    def arrived() -> bool:
-        seen.extend(os.read(fd, 65536))
-        return wanted in seen
-
-    until(arrived, what=f"{wanted!r} on the screen")
-    return bytes(seen)

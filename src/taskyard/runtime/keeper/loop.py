@@ -48,7 +48,6 @@ class Loop:
         self._paused = 0.0
         self._asked = False  # whether the stall was told
         self._stall_from = self._began
-        self._full = False
         self.is_over = False
 
     # -- its life ----------------------------------------------------------------------------

@@ -42,7 +42,7 @@ def from_json(raw: Mapping[str, object]) -> Request:
     plan = cast("dict[str, object]", values.pop("plan"))
     starter = cast("list[int] | None", values.pop("starter", None))
     return Request(
-        plan=Plan(**plan),  # type: ignore[arg-type]
+        plan=Plan(**plan),  # type: ignore[arg-type]  # made by `starting`, field by field
         starter=(starter[0], starter[1]) if starter is not None else None,
-        **values,  # type: ignore[arg-type]
+        **values,  # type: ignore[arg-type]  # the same
     )
