@@ -28,6 +28,7 @@ def on_disk(path: str) -> int:
 
 
 @pytest.mark.req("O-04")
+@pytest.mark.serial  # how fast a keeper is woken is the point of it
 def test_output_stays_below_its_cap_while_the_job_goes_on_and_the_newest_is_kept(jobs: Jobs) -> None:
     job = jobs.start(Shell("yes 0123456789abcde | head -c 400000000; echo the end", output_cap=CAP))
     most = 0
@@ -45,6 +46,7 @@ def test_output_stays_below_its_cap_while_the_job_goes_on_and_the_newest_is_kept
 
 
 @pytest.mark.req("O-04", "B-07")
+@pytest.mark.serial  # how fast a keeper is woken is the point of it
 def test_the_cap_holds_while_the_starter_is_dead(jobs: Jobs) -> None:
     child = os.fork()
     if child == 0:
