@@ -67,11 +67,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return _INTERRUPTED
     except BrokenPipeError:
-        return _pipe_closed()
+        _say_no_more()  # the reader went away
+        return _PIPE_CLOSED
     except OSError as error:
         if error.filename is not None or not _is_full(error):
             raise
         sys.stderr.write(f"Error: The output could not be written: {error.strerror}.\n")
+        _say_no_more()
         return 1
 
 
@@ -140,13 +142,12 @@ def _wants_json(words: Sequence[str]) -> bool:
     return "--json" in before
 
 
-def _pipe_closed() -> int:
-    """The reader went away: say nothing more, not even when the interpreter flushes at its end."""
+def _say_no_more() -> None:
+    """What is left cannot be written: not even when the interpreter flushes at its end."""
     try:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except (OSError, ValueError):
         pass  # no descriptor behind it
-    return _PIPE_CLOSED
 
 
 def _is_full(error: OSError) -> bool:
