@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 from pathlib import Path
 
@@ -20,6 +21,18 @@ def test_yards_of_one_process_under_one_name_are_one_instance(tmp_path: Path) ->
         one.tasks.claim("1")
         with open_yard(tmp_path, "ada") as again:
             assert again.tasks.complete("1").is_done
+
+
+@pytest.mark.req("L-09")
+def test_a_timed_claim_lasts_exactly_its_span_though_the_clock_ticks_meanwhile(
+    outside: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ticks = itertools.count(1_000)
+    monkeypatch.setattr("taskyard.identity.now_ms", lambda: next(ticks))
+
+    leases = [Identity(paths.home(), "ada", is_person=person).lease("ada", seconds=5) for person in (True, False)]
+
+    assert [lease.expires and lease.expires - lease.since for lease in leases] == [5_000, 5_000]
 
 
 @pytest.mark.req("L-09")

@@ -39,17 +39,18 @@ class Identity:
     def lease(self, agent: str, *, seconds: float | None = None) -> Lease:
         """What a claim of `agent` would be held under."""
         span = 0 if seconds is None else max(1, round(seconds * 1000))
-        expires = now_ms() + span if span else None
+        since = now_ms()
+        expires = since + span if span else None
         if self._job:
             return self._of_job(agent, self._job)
         if self._is_person:
-            return Lease(agent, _person(agent), new_token(), "time" if span else "manual", now_ms(), expires, span)
+            return Lease(agent, _person(agent), new_token(), "time" if span else "manual", since, expires, span)
         held = _instance(self._home, self._wanted or "")
         if span:
-            return Lease(agent, held.id, new_token(), "time", now_ms(), expires, span)
+            return Lease(agent, held.id, new_token(), "time", since, expires, span)
         record = held.record
         return Lease(
-            agent, held.id, new_token(), "process", now_ms(), host=record.host, lock=record.lock, place=record.place
+            agent, held.id, new_token(), "process", since, host=record.host, lock=record.lock, place=record.place
         )
 
     def _of_job(self, agent: str, job: str) -> Lease:

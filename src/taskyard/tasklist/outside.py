@@ -74,9 +74,9 @@ class Nobody:
         from taskyard.tasklist.model import Lease
         from taskyard.tasklist.tokens import new_token
 
-        span = 0 if seconds is None else int(seconds * 1000)
-        expires = now_ms() + span if span else None
-        return Lease(agent, agent, new_token(), "time" if span else "manual", now_ms(), expires, span)
+        span, since = 0 if seconds is None else int(seconds * 1000), now_ms()
+        expires = since + span if span else None
+        return Lease(agent, agent, new_token(), "time" if span else "manual", since, expires, span)
 
     def instance(self, agent: str) -> str:
         """The name is all there is."""

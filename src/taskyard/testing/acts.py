@@ -33,9 +33,10 @@ def put(store: TaskStore, task_id: str, **fields: object) -> Task:
 
 def lease(owner: str = "ada", *, ends_in: int | None = None) -> Lease:
     """A claim without an end, or with one in so many milliseconds."""
+    since = now_ms()
     if ends_in is None:
-        return Lease(owner, owner, new_token(), "manual", now_ms())
-    return Lease(owner, owner, new_token(), "time", now_ms(), now_ms() + ends_in)
+        return Lease(owner, owner, new_token(), "manual", since)
+    return Lease(owner, owner, new_token(), "time", since, since + ends_in)
 
 
 def take(held: Lease) -> Callable[[Facts], Decision]:
