@@ -6,7 +6,7 @@ import asyncio
 import os
 
 from taskyard.runtime.folder import JobFolder
-from taskyard.runtime.starting import answered, understood
+from taskyard.runtime.starting import TRIES, answered, is_made, understood
 from taskyard.runtime.steering import asked_to_stop, outcome_of
 from taskyard.runtime.waiting import MOMENT, keeper_pidfd
 
@@ -28,12 +28,13 @@ class AsyncJobs:
     async def start(self, spec: Spec, *, after: Sequence[str] = ()) -> Job:
         """Start a job; when this returns it is there for everybody."""
         request = self._jobs.request(spec, after=[self.get(other).id for other in after])
-        for _ in range(2):  # once more if the server of keepers was killed with the request in its hands
+        for _ in range(TRIES):
             answer = self._jobs.ask(request)
             await _readable(answer)
-            if said := answered(answer):
-                understood(said)
+            if is_made(request, answered(answer)):
                 break
+        else:
+            understood(b"")
         return self.get(str(request["id"]))
 
     async def run(self, spec: Spec, *, timeout: float | None = None) -> Job:  # noqa: ASYNC109  # as `wait` has it

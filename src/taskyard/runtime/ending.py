@@ -4,6 +4,7 @@ An end is written once, whoever races to write it.
     1. notice            the decision: how it ended, and the news of it, in one file
     2. end.json          linked from it, exclusively
     3. outbox/…/new/     the notice is renamed there: its source exists once, so whoever comes second finds nothing
+    4. jobs/.living/     the job has no name there any more: nobody need look whether something is left to do
 
 Whoever writes an end holds `keeper.lock`: the keeper for its life, or, after its death, one who found the job
 without an end. A death between two steps is made good by the next look: from the notice on everything is decided.
@@ -30,7 +31,7 @@ def decide(folder: JobFolder, end: Mapping[str, object], news: Mapping[str, obje
 
     What was decided before, by somebody who died over it, stands. The caller holds the job's lock.
     """
-    if read(folder.end) is None and read(folder.notice) is None:
+    if not os.path.lexists(folder.end) and read(folder.notice) is None:
         data = json.dumps({"end": end, "news": news}).encode()
         files.replace(folder.notice, data)
     carry_out(folder)
@@ -39,10 +40,14 @@ def decide(folder: JobFolder, end: Mapping[str, object], news: Mapping[str, obje
 def carry_out(folder: JobFolder) -> None:
     """Do what is left to do of a decided end. The caller holds the job's lock."""
     decided = read(folder.notice)
-    if decided is None:
-        return
-    if not os.path.lexists(folder.end):
-        _link(folder, decided)
+    if decided is not None:
+        if not os.path.lexists(folder.end):
+            _link(folder, decided)
+        _send(folder, decided)
+    files.remove(folder.living)
+
+
+def _send(folder: JobFolder, decided: Mapping[str, object]) -> None:
     news = as_object(decided.get("news"))
     if news is None:
         files.remove(folder.notice)
@@ -53,6 +58,8 @@ def carry_out(folder: JobFolder) -> None:
         os.rename(folder.notice, f"{box.path}/new/{news['id']}")
     except FileNotFoundError:
         pass  # somebody was quicker
+    except OSError as error:
+        raise files.storage_error(folder.notice, error) from error
 
 
 def _link(folder: JobFolder, decided: Mapping[str, object]) -> None:
@@ -62,6 +69,8 @@ def _link(folder: JobFolder, decided: Mapping[str, object]) -> None:
         os.link(temporary, folder.end)
     except FileExistsError:
         pass  # somebody was quicker, with the same words
+    except OSError as error:
+        raise files.storage_error(folder.end, error) from error
     finally:
         os.unlink(temporary)
 

@@ -47,6 +47,11 @@ class JobFolder(NamedTuple):
         return f"{self.path}/keeper.lock"
 
     @property
+    def living(self) -> str:
+        """Another name of its lock, there until its end is written and told: who looks for the living reads no more."""
+        return f"{living_folder(self.home)}/{self.id}"
+
+    @property
     def control(self) -> str:
         """A pipe into its keeper: stop, pause, answer."""
         return f"{self.path}/control"
@@ -55,6 +60,11 @@ class JobFolder(NamedTuple):
     def children(self) -> str:
         """The jobs that were started inside it, a file each."""
         return f"{self.path}/children"
+
+
+def living_folder(home: str) -> str:
+    """Where every job has a name that is not over."""
+    return f"{home}/jobs/.living"
 
 
 def outbox(home: str, recipient: str) -> str:

@@ -28,6 +28,9 @@ if TYPE_CHECKING:
 
     from taskyard.runtime.folder import JobFolder
 
+#: Seconds that jobs inside a lost one have to end, once they were asked to.
+_GRACE = 3.0
+
 #: Rounds of killing: what is killed may have forked just before.
 _ROUNDS = 20
 
@@ -37,7 +40,7 @@ def settle(folder: JobFolder, record: Mapping[str, object]) -> None:
     with RangeLock(folder.lock) as lock:
         if not lock.try_take(0):
             return
-        if ending.read(folder.end) is None and ending.read(folder.notice) is None:
+        if not os.path.lexists(folder.end) and ending.read(folder.notice) is None:
             end = _lost(folder, record)
             told = news.of_end(folder, record, end)
             ending.decide(folder, end_to_json(end), told)
@@ -61,9 +64,11 @@ def _lost(folder: JobFolder, record: Mapping[str, object]) -> End:
 
 
 def _end_what_is_left(folder: JobFolder, record: Mapping[str, object]) -> list[int]:
-    keepers = Others(folder).keepers()
+    others = Others(folder)
+    others.stop_children(by=f"the loss of {folder.id}", grace=_GRACE)
     left: list[int] = []
     for _ in range(_ROUNDS):
+        keepers = others.keepers()
         left = _left(folder, record, keepers)
         if not left:
             return []

@@ -1,7 +1,8 @@
 """
 How a job comes into the world: built under a hidden name, locked by its keeper, then renamed.
 
-Nobody ever sees a job without a keeper. A keeper that dies on the way leaves a hidden folder, which means nothing.
+Nobody ever sees a job without a keeper. A keeper that dies on the way leaves a hidden folder and a name among the
+living that leads nowhere; both mean nothing.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import json
 import os
 
 from taskyard.disk import files
-from taskyard.runtime.folder import JobFolder
+from taskyard.runtime.folder import JobFolder, living_folder
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -28,12 +29,14 @@ class Born:
         self.folder = folder
         self.record = record
         files.make_private_folder(f"{folder.home}/jobs")
+        # A POSIX lock: no child inherits it, and it tells its holder's number. It would be lost if we closed
+        # any descriptor of this file, so nobody else in this process ever opens it. Opened by its name among the
+        # living: whoever follows that folder hears of our death, as the kernel closes the file then.
+        self._lock = _new_lock(folder)
+        fcntl.lockf(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         half = folder.half_made
         os.mkdir(half, 0o700)
-        # A POSIX lock: no child inherits it, and it tells its holder's number. It would be lost if we closed
-        # any descriptor of this file, so nobody else in this process ever opens it.
-        self._lock = os.open(f"{half}/keeper.lock", _NEW, 0o600)
-        fcntl.lockf(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        os.link(folder.living, f"{half}/keeper.lock")
         os.mkfifo(f"{half}/control", 0o600)
         # For both ways, so that it never ends: writers come and go.
         self.control = os.open(f"{half}/control", os.O_RDWR | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
@@ -62,6 +65,14 @@ class Born:
         """Put a changed record in place."""
         self.record.update(changes)
         files.replace(self.folder.record, _encoded(self.record))
+
+
+def _new_lock(folder: JobFolder) -> int:
+    try:
+        return os.open(folder.living, _NEW, 0o600)
+    except FileNotFoundError:
+        files.make_private_folder(living_folder(folder.home))
+        return os.open(folder.living, _NEW, 0o600)
 
 
 def _encoded(record: Mapping[str, object]) -> bytes:

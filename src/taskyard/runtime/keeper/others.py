@@ -19,6 +19,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 
+#: Jobs inside jobs beyond this are a circle that somebody wrote by hand.
+_DEEPEST = 16
+
+
 class Others:
     """The jobs inside one job."""
 
@@ -26,21 +30,25 @@ class Others:
         self._folder = folder
         self._kept: list[str] = []
 
-    def _living(self) -> Iterator[tuple[JobFolder, int]]:
+    def _living(self, inside: JobFolder | None = None, depth: int = 0) -> Iterator[tuple[JobFolder, int]]:
+        """Those inside us that have a keeper; of one that has none, those inside it: they are ours now."""
         try:
-            names = os.listdir(self._folder.children)
+            names = os.listdir((inside or self._folder).children)
         except OSError:
             return
         for name in names:
-            if is_job_id(name):
-                folder = JobFolder(self._folder.home, name)
-                pid = keeper_of(folder)
-                if pid is not None:
-                    yield folder, pid
+            if not is_job_id(name) or name == self._folder.id:  # to ask about our own lock would lose it
+                continue
+            folder = JobFolder(self._folder.home, name)
+            pid = keeper_of(folder)
+            if pid is not None:
+                yield folder, pid
+            elif depth < _DEEPEST:
+                yield from self._living(folder, depth + 1)
 
     def keepers(self) -> frozenset[int]:
-        """The keepers' process numbers."""
-        return frozenset(pid for _, pid in self._living())
+        """The keepers' process numbers; 0 is no process, but somebody who closes the books of a lost one."""
+        return frozenset(pid for _, pid in self._living() if pid)
 
     def stop_children(self, *, by: str, grace: float) -> None:
         """Ask those that end with us to end; remember those that shall survive."""
