@@ -99,8 +99,7 @@ def test_a_lost_job_is_lost_also_where_that_cannot_be_written(jobs: Jobs) -> Non
 def test_jobs_inside_a_lost_one_end_with_it_unless_they_shall_be_kept(jobs: Jobs) -> None:
     inner = "import sys, time; from taskyard.kinds.shell import Shell; from taskyard.runtime.jobs import Jobs"
     start = "; ".join(
-        f"Jobs({jobs.home!r}, alone=True).start(Shell('sleep 60', on_parent_exit={how!r}))"
-        for how in ("kill", "keep")
+        f"Jobs({jobs.home!r}, alone=True).start(Shell('sleep 60', on_parent_exit={how!r}))" for how in ("kill", "keep")
     )
     outer = jobs.start(Shell(["python3", "-c", f"{inner}; {start}; time.sleep(60)"]))
     until(lambda: len([job for job in jobs.list() if job.parent == outer.id]) == 2, what="two jobs inside")
