@@ -21,6 +21,7 @@ from taskyard.kinds.shell import Shell
 from taskyard.runtime.folder import JobFolder
 from taskyard.runtime.jobs import Jobs
 from taskyard.runtime.keeper import service
+from taskyard.runtime.model import Job
 from taskyard.runtime.starting import request_file
 
 
@@ -35,6 +36,19 @@ def a_keepers_life(jobs: Jobs, spec: Shell, *, backgrounded: bool = True) -> tup
         return lambda: service._keep(wanted)
 
     return str(request["id"]), prepare
+
+
+def started_by_one_who_dies(jobs: Jobs, spec: Shell) -> Job:
+    """A job whose starter, a program with a server of keepers, was killed right after."""
+    hear, tell = os.pipe()
+    pid = fork()
+    if not pid:
+        os.write(tell, Jobs(jobs.home).start(spec).id.encode())
+        os.kill(os.getpid(), signal.SIGKILL)
+    os.close(tell)
+    os.waitpid(pid, 0)
+    with os.fdopen(hear) as pipe:
+        return jobs.get(pipe.read())
 
 
 class Crowd:

@@ -33,7 +33,6 @@ def live(born: Born, request: Request) -> None:
         finish(born, End("stopped", by=queue.stopped_by, at=now_ms()))
         return
     end = _attempts(born, request, wires)
-    wires.drain()
     if wires.lost:
         end = end._replace(output_lost=wires.lost)
     finish(born, end)

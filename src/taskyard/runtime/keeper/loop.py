@@ -228,6 +228,7 @@ class Loop:
         return End(cause, code, number, by=by, survivors=tuple(self._survivors), leftovers=self._leftovers)
 
     def _ended(self, end: End) -> End:
+        self._wires.drain_all()
         try:
             self._growth.look(_now())
         except (Full, OSError):

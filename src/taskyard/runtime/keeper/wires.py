@@ -32,6 +32,12 @@ _LONGEST = 1e6
 
 _CHUNK = 65536
 
+#: A terminal gives 4 kB at a time. After so many the cap is looked at, and wishes are heard.
+_AT_ONCE = 16
+
+#: No terminal holds back more: 640 kB.
+_ALL = 256
+
 #: The signals a keeper listens to: a child's end, growth of the output, a wish to end.
 HEARD = (signal.SIGCHLD, signal.SIGIO, signal.SIGTERM)
 
@@ -159,9 +165,11 @@ class Wires:
             self._answers = {**dict(list(self._answers.items())[-15:]), token: done}
             self._born.change(answers=self._answers)
 
-    def drain(self) -> None:
-        """Bring what the terminal shows to the output."""
-        while self._terminal is not None:
+    def drain(self, reads: int = _AT_ONCE) -> None:
+        """Bring what the terminal shows to the output; not all at once where there is no end of it."""
+        for _ in range(reads):
+            if self._terminal is None:
+                return
             try:
                 data = os.read(self._terminal, _CHUNK)
             except BlockingIOError:
@@ -170,9 +178,14 @@ class Wires:
                 data = b""  # how a terminal says that nobody has it open any more
             if not data:
                 self._poll.unregister(self._terminal)
-                self._terminal = None
+                os.close(self._terminal)
+                self._terminal = self._input = None
                 return
             self._keep(data)
+
+    def drain_all(self) -> None:
+        """Bring the rest, after the command's end: no more than the kernel holds back."""
+        self.drain(_ALL)
 
     def _keep(self, data: bytes) -> None:
         try:
