@@ -179,6 +179,7 @@ class Jobs:
         parent = os.environ.get("TASKYARD_JOB")
         parent = parent if is_job_id(parent) else None
         depth = self._depth(parent)
+        starter = [os.getpid(), process_start()]
         on_exit = spec.on_parent_exit or ("kill" if self.agent or parent else "keep")
         env = dict(os.environ if spec.env is None else spec.env)
         env.update(TASKYARD_JOB=job_id, TASKYARD_INSTANCE=job_id, TASKYARD_HOME=self.home)
@@ -203,7 +204,7 @@ class Jobs:
             "leave_children": spec.leave_children,
             "retries": spec.retries,
             "on_parent_exit": on_exit,
-            "starter": [os.getpid(), process_start()] if on_exit == "kill" and parent is None else None,
+            "starter": starter if (on_exit == "kill" or not backgrounded) and parent is None else None,
             "parent": parent,
         }
 

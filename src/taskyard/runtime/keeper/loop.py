@@ -107,6 +107,8 @@ class Loop:
         """Whoever started us is gone."""
         if self._request.on_parent_exit == "kill":
             self.stop("stopped", by="its starter's end")
+        elif not self._born.record.get("isBackgrounded"):
+            self._born.change(isBackgrounded=True)  # nobody watches it any more: its end will be told
 
     def _reap(self) -> None:
         try:

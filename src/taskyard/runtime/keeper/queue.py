@@ -101,6 +101,8 @@ class Queue:
         """Whoever started us is gone."""
         if self._request.on_parent_exit == "kill":
             self.stop("stopped", by="its starter's end")
+        elif not self._born.record.get("isBackgrounded"):
+            self._born.change(isBackgrounded=True)  # nobody watches it any more: its end will be told
 
     def grew(self) -> None:
         """Our own record changed: nothing to see."""

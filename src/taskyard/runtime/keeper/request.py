@@ -26,7 +26,7 @@ class Request(NamedTuple):
     pty: bool = False
     leave_children: bool = False
     on_parent_exit: str = "keep"
-    starter: tuple[int, int] | None = None  #: process number and start of whoever must outlive it
+    starter: tuple[int, int] | None = None  #: process number and start of whoever must outlive it, or watches it
     parent: str | None = None
     recipient: str = "me"
     slots: Mapping[str, int] = {}  #: how many may run at once, by the name of the queue
