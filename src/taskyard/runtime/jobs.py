@@ -14,60 +14,29 @@ from taskyard.clock import now_ms
 from taskyard.config import Settings
 from taskyard.disk.files import make_private_folder
 from taskyard.disk.processes import process_start, this_host
-from taskyard.errors import BackgroundDisabled, JobNotFound, TooDeep
+from taskyard.errors import BackgroundDisabled, JobNotFound, TooDeep, UsageError
 from taskyard.names import folder_name
 from taskyard.runtime import looking, steering, waiting
 from taskyard.runtime.folder import JobFolder
 from taskyard.runtime.gc import maybe_collect
 from taskyard.runtime.ids import is_job_id, new_id
 from taskyard.runtime.starting import Forker, start_alone
+from taskyard.shapes import as_object
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-    from typing import Protocol
 
+    from taskyard.runtime.kind import Spec, Wanted
     from taskyard.runtime.model import Job
-
-    class Spec(Protocol):
-        """What a kind asks a keeper to run."""
-
-        @property
-        def type(self) -> str: ...
-        @property
-        def letter(self) -> str: ...
-        @property
-        def argv(self) -> list[str]: ...
-        @property
-        def text(self) -> str: ...
-        @property
-        def description(self) -> str: ...
-        @property
-        def cwd(self) -> str | None: ...
-        @property
-        def env(self) -> Mapping[str, str] | None: ...
-        @property
-        def timeout(self) -> float | None: ...
-        @property
-        def output_cap(self) -> int | None: ...
-        @property
-        def on_parent_exit(self) -> str | None: ...
-        @property
-        def stdin(self) -> bool: ...
-        @property
-        def pty(self) -> bool: ...
-        @property
-        def grace(self) -> float: ...
-        @property
-        def leave_children(self) -> bool: ...
-        @property
-        def retries(self) -> int: ...
-        @property
-        def tool_use_id(self) -> str | None: ...
 
 
 #: Settings that say that nothing may run in the background.
 _DISABLED = ("TASKYARD_DISABLE_BACKGROUND_TASKS", "CLAUDE_CODE_DISABLE_BACKGROUND_TASKS")
+
+
+#: The process in which a handler works; `-P`: what lies in the job's folder is not ours to import.
+_HOST = [sys.executable, "-P", "-m", "taskyard.kinds.host"]
 
 
 class Jobs:
@@ -91,6 +60,8 @@ class Jobs:
             BackgroundDisabled: nothing may run in the background here.
         """
         request = self.request(spec, backgrounded=backgrounded, after=[self.get(other).id for other in after])
+        if is_inside(request):
+            raise UsageError(f"A {spec.type} lives inside a program with an event loop: use `taskyard.open_async`.")
         if self._alone:
             start_alone(request)
         else:
@@ -173,56 +144,80 @@ class Jobs:
         for setting in _DISABLED:
             if backgrounded and os.environ.get(setting, "").lower() in ("1", "true", "yes"):
                 raise BackgroundDisabled(setting)
+        wanted = spec.wanted()
         make_private_folder(self.home)
         job_id = new_id(spec.letter)
-        folder = JobFolder(self.home, job_id)
         parent = os.environ.get("TASKYARD_JOB")
         parent = parent if is_job_id(parent) else None
         depth = self._depth(parent)
-        on_exit = spec.on_parent_exit or ("kill" if self.agent or parent else "keep")
-        env = dict(os.environ if spec.env is None else spec.env)
-        env.update(TASKYARD_JOB=job_id, TASKYARD_INSTANCE=job_id, TASKYARD_HOME=self.home)
+        on_exit = wanted.on_parent_exit or ("kill" if self.agent or parent else "keep")
+        inside = {"parent": parent, "depth": depth, "onParentExit": on_exit}
         return {
             "id": job_id,
             "home": self.home,
-            "plan": {"argv": spec.argv, "cwd": os.path.abspath(spec.cwd or os.getcwd()), "env": env, "umask": _umask()},
-            "record": {
-                **self._record(spec, folder, backgrounded),
-                "parent": parent,
-                "depth": depth,
-                "onParentExit": on_exit,
-            },
-            "timeout": spec.timeout,
-            "output_cap": spec.output_cap or self._settings.job_output_cap,
-            "stall_after": self._settings.stall_after,
-            "slots": {"jobs": self._settings.job_limit, spec.type: self._settings.shell_limit},
+            "plan": self._plan(wanted, job_id),
+            "record": {**self._record(spec, wanted, JobFolder(self.home, job_id), backgrounded), **inside},
+            "timeout": wanted.timeout,
+            "output_cap": wanted.output_cap or self._settings.job_output_cap,
+            "stall_after": self._settings.stall_after if wanted.argv else 0,  # a handler asks in its own words
+            "slots": self._slots(spec),
             "after": list(after),
-            "grace": spec.grace,
-            "stdin": spec.stdin,
-            "pty": spec.pty,
-            "leave_children": spec.leave_children,
-            "retries": spec.retries,
+            "grace": wanted.grace,
+            "stdin": wanted.stdin,
+            "pty": wanted.pty,
+            "leave_children": wanted.leave_children,
+            "retries": wanted.retries,
             "on_parent_exit": on_exit,
             "starter": [os.getpid(), process_start()] if on_exit == "kill" and parent is None else None,
             "parent": parent,
+            "arguments": None if wanted.argv else dict(wanted.arguments or {}),
         }
 
-    def _record(self, spec: Spec, folder: JobFolder, backgrounded: bool) -> dict[str, object]:
+    def _slots(self, spec: Spec) -> dict[str, int]:
+        """How many may run at once: in all, and of its kind."""
+        slots = {"jobs": self._settings.job_limit}
+        if spec.type == "local_bash":
+            slots[spec.type] = self._settings.shell_limit
+        return slots
+
+    def _plan(self, wanted: Wanted, job_id: str) -> dict[str, object]:
+        """What is run, and where."""
+        env = dict(os.environ if wanted.env is None else wanted.env)
+        env.update(TASKYARD_JOB=job_id, TASKYARD_INSTANCE=job_id, TASKYARD_HOME=self.home)
+        argv = list(wanted.argv) or _HOST
+        return {"argv": argv, "cwd": os.path.abspath(wanted.cwd or os.getcwd()), "env": env, "umask": _umask()}
+
+    def _record(self, spec: Spec, wanted: Wanted, folder: JobFolder, backgrounded: bool) -> dict[str, object]:
         """What the job's record says from the start."""
-        return {
+        record: dict[str, object] = {
             "id": folder.id,
             "type": spec.type,
-            "description": spec.description,
-            "command": spec.text,
+            "description": wanted.description,
+            "command": wanted.text,
             "startTime": now_ms(),
             "outputFile": folder.output,
             "isBackgrounded": backgrounded,
-            "toolUseId": spec.tool_use_id,
+            "toolUseId": wanted.tool_use_id,
             "agentId": self.agent,
             "recipient": folder_name("an agent", self.agent or "me"),
-            "takesInput": spec.stdin or spec.pty,
+            "takesInput": wanted.stdin or wanted.pty,
             "host": this_host(),
         }
+        if not wanted.argv:
+            record["hasFacts"] = True
+        if wanted.is_inside:
+            record["isInside"] = True
+        if wanted.priority != "later":
+            record["priority"] = wanted.priority
+        if wanted.is_silent:
+            record["silent"] = True
+        return record
+
+
+def is_inside(request: Mapping[str, object]) -> bool:
+    """Whether a job is to live inside the program that starts it."""
+    record = as_object(request.get("record"))
+    return record is not None and record.get("isInside") is True
 
 
 def _umask() -> int:

@@ -43,6 +43,10 @@ def _attempts(born: Born, request: Request, wires: Wires) -> End:
     attempt = 1
     while True:
         end = Loop(born, request, wires).run()
+        if request.arguments is not None:
+            from taskyard.runtime.facts import judged
+
+            end = judged(born.folder, end)
         if end.status is not JobStatus.FAILED or attempt > request.retries:
             return end
         attempt += 1
