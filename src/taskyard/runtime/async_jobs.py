@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from taskyard.runtime.jobs import Jobs
     from taskyard.runtime.kind import Spec
     from taskyard.runtime.model import Job
+    from taskyard.runtime.registry import Registry
     from taskyard.runtime.steering import Stopped
 
 
@@ -37,18 +38,23 @@ class AsyncJobs:
             hosted = Hosted(request, spec)
             self._hosted.add(hosted)
             hosted.begin(lambda: self._hosted.discard(hosted))
-            return self.get(str(request["id"]))
+            return self._jobs.keep_in_mind(self.get(str(request["id"])))
         for _ in range(2):  # once more if the server of keepers was killed with the request in its hands
             answer = self._jobs.ask(request)
             await _readable(answer)
             if said := answered(answer):
                 understood(said)
                 break
-        return self.get(str(request["id"]))
+        return self._jobs.keep_in_mind(self.get(str(request["id"])))
 
     async def run(self, spec: Spec, *, timeout: float | None = None) -> Job:  # noqa: ASYNC109  # as `wait` has it
         """Start a job and wait for its end."""
         return await self.wait((await self.start(spec)).id, timeout=timeout)
+
+    @property
+    def known(self) -> Registry:
+        """What this program started or looks at, for views to hang on."""
+        return self._jobs.known
 
     def get(self, job_id: str) -> Job:
         """One job as it is now."""

@@ -20,6 +20,7 @@ from taskyard.runtime import looking, steering, waiting
 from taskyard.runtime.folder import JobFolder
 from taskyard.runtime.gc import maybe_collect
 from taskyard.runtime.ids import is_job_id, new_id
+from taskyard.runtime.registry import Registry
 from taskyard.runtime.starting import Forker, start_alone
 from taskyard.shapes import as_object
 
@@ -34,6 +35,9 @@ if TYPE_CHECKING:
 #: Settings that say that nothing may run in the background.
 _DISABLED = ("TASKYARD_DISABLE_BACKGROUND_TASKS", "CLAUDE_CODE_DISABLE_BACKGROUND_TASKS")
 
+
+#: So many jobs in mind are no burden; with more it is time to see which of them ended.
+_MANY = 64
 
 #: The process in which a handler works; `-P`: what lies in the job's folder is not ours to import.
 _HOST = [sys.executable, "-P", "-m", "taskyard.kinds.host"]
@@ -51,6 +55,8 @@ class Jobs:
         self._settings = settings if settings is not None else Settings()
         self._alone = alone
         self._forker = Forker()
+        self._sweep_at = _MANY
+        self.known = Registry()  #: what this program started or looks at, for views to hang on
 
     def start(self, spec: Spec, *, backgrounded: bool = True, after: Sequence[str] = ()) -> Job:
         """Start a job; when this returns it is there for everybody.
@@ -67,7 +73,20 @@ class Jobs:
         else:
             self._forker.start(request)
         maybe_collect(self.home, self._settings)
-        return looking.look(self.home, str(request["id"]))
+        return self.keep_in_mind(looking.look(self.home, str(request["id"])))
+
+    def keep_in_mind(self, job: Job) -> Job:
+        """Have a job in `known`; of those there that nobody asked about again, what has ended is let go."""
+        self.known.register(job)
+        if len(self.known) >= self._sweep_at:
+            for known in self.known:
+                self.known.see(looking.look(self.home, known.job.id))
+            self._sweep_at = max(_MANY, 2 * len(self.known))
+        return job
+
+    def _seen(self, job: Job) -> Job:
+        self.known.see(job)
+        return job
 
     def run(self, spec: Spec, *, timeout: float | None = None) -> Job:
         """Start a job and wait for its end."""
@@ -79,19 +98,19 @@ class Jobs:
         Raises:
             JobNotFound: there never was one of this id.
         """
-        return looking.look(self.home, job_id)
+        return self._seen(looking.look(self.home, job_id))
 
     def list(self, *, ended: bool = False) -> list[Job]:
         """Every job that lives, oldest first; with `ended` also those that are over."""
-        return looking.everything(self.home, ended=ended)
+        return [self._seen(job) for job in looking.everything(self.home, ended=ended)]
 
     def wait(self, job_id: str, *, timeout: float | None = None) -> Job:
         """The job at its end, or as it is after `timeout` seconds."""
-        return waiting.wait(self.home, job_id, timeout)
+        return self._seen(waiting.wait(self.home, job_id, timeout))
 
     def wait_all(self, job_ids: Sequence[str], *, timeout: float | None = None) -> Sequence[Job]:
         """All jobs at their ends, or as they are after `timeout` seconds."""
-        return waiting.wait_all(self.home, job_ids, timeout)
+        return [self._seen(job) for job in waiting.wait_all(self.home, job_ids, timeout)]
 
     def stop(self, *job_ids: str, grace: float | None = None) -> Sequence[steering.Stopped]:
         """End jobs with everything they started, and answer with proof."""
