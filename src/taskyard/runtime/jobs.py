@@ -47,11 +47,26 @@ class Jobs:
     """Background jobs, for programs that wait in line; `AsyncJobs` is the same for those that do not."""
 
     def __init__(
-        self, home: str, *, agent: str | None = None, settings: Settings | None = None, alone: bool = False
+        self,
+        home: str,
+        *,
+        agent: str | None = None,
+        instance: str = "",
+        settings: Settings | None = None,
+        alone: bool = False,
     ) -> None:
-        """`alone`: each job gets a keeper started for it, as for a command that ends right away."""
+        """Nothing is made or read yet.
+
+        Args:
+            home: `$TASKYARD_HOME`.
+            agent: In whose name jobs are started; it hears of their ends.
+            instance: The living instance of that name: once it is dead and nobody has its name, the person hears.
+            settings: Limits and caps.
+            alone: Each job gets a keeper started for it, as for a command that ends right away.
+        """
         self.home = home
         self.agent = agent
+        self._instance = instance
         self._settings = settings if settings is not None else Settings()
         self._alone = alone
         self._forker = Forker()
@@ -226,6 +241,8 @@ class Jobs:
             record["hasFacts"] = True
         if wanted.is_inside:
             record["isInside"] = True
+        if self._instance:
+            record["instance"] = self._instance
         if wanted.priority != "later":
             record["priority"] = wanted.priority
         if wanted.is_silent:
