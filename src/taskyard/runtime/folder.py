@@ -62,6 +62,11 @@ class JobFolder(NamedTuple):
         return f"{self.path}/facts.json"
 
     @property
+    def hooks(self) -> str:
+        """There once the JobEnded hooks were started."""
+        return f"{self.path}/hooks"
+
+    @property
     def children(self) -> str:
         """The jobs that were started inside it, a file each."""
         return f"{self.path}/children"

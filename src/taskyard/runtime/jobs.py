@@ -14,7 +14,7 @@ from taskyard.clock import now_ms
 from taskyard.config import Settings
 from taskyard.disk.files import make_private_folder
 from taskyard.disk.processes import process_start, this_host
-from taskyard.errors import BackgroundDisabled, JobNotFound, TooDeep, UsageError
+from taskyard.errors import BackgroundDisabled, BadValue, JobNotFound, TooDeep, UsageError
 from taskyard.names import folder_name
 from taskyard.runtime import looking, steering, waiting
 from taskyard.runtime.folder import JobFolder
@@ -26,7 +26,7 @@ from taskyard.shapes import as_object
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from taskyard.runtime.kind import Spec, Wanted
     from taskyard.runtime.model import Job
@@ -53,6 +53,7 @@ class Jobs:
         agent: str | None = None,
         instance: str = "",
         settings: Settings | None = None,
+        hook_files: Callable[[str], Sequence[str]] | None = None,
         alone: bool = False,
     ) -> None:
         """Nothing is made or read yet.
@@ -62,6 +63,7 @@ class Jobs:
             agent: In whose name jobs are started; it hears of their ends.
             instance: The living instance of that name: once it is dead and nobody has its name, the person hears.
             settings: Limits and caps.
+            hook_files: The files that may name JobEnded hooks, for a job in a folder.
             alone: Each job gets a keeper started for it, as for a command that ends right away.
         """
         self.home = home
@@ -69,6 +71,7 @@ class Jobs:
         self._instance = instance
         self._settings = settings if settings is not None else Settings()
         self._alone = alone
+        self._hook_files = hook_files
         self._forker = Forker()
         self._sweep_at = _MANY
         self.known = Registry()  #: what this program started or looks at, for views to hang on
@@ -219,7 +222,7 @@ class Jobs:
         env = dict(os.environ if wanted.env is None else wanted.env)
         env.update(TASKYARD_JOB=job_id, TASKYARD_INSTANCE=job_id, TASKYARD_HOME=self.home)
         argv = list(wanted.argv) or _HOST
-        return {"argv": argv, "cwd": os.path.abspath(wanted.cwd or os.getcwd()), "env": env, "umask": _umask()}
+        return {"argv": argv, "cwd": _cwd(wanted), "env": env, "umask": _umask()}
 
     def _record(self, spec: Spec, wanted: Wanted, folder: JobFolder, backgrounded: bool) -> dict[str, object]:
         """What the job's record says from the start."""
@@ -236,6 +239,7 @@ class Jobs:
             "recipient": folder_name("an agent", self.agent or "me"),
             "takesInput": wanted.stdin or wanted.pty,
             "host": this_host(),
+            "cwd": (cwd := _cwd(wanted)),
         }
         if not wanted.argv:
             record["hasFacts"] = True
@@ -243,11 +247,20 @@ class Jobs:
             record["isInside"] = True
         if self._instance:
             record["instance"] = self._instance
+        if self._hook_files is not None:
+            record["hooks"] = list(self._hook_files(cwd))
         if wanted.priority != "later":
             record["priority"] = wanted.priority
         if wanted.is_silent:
             record["silent"] = True
         return record
+
+
+def _cwd(wanted: Wanted) -> str:
+    try:
+        return os.path.abspath(wanted.cwd or os.getcwd())
+    except FileNotFoundError:
+        raise BadValue("cwd", ".", "a folder that exists: the current one was removed") from None
 
 
 def is_inside(request: Mapping[str, object]) -> bool:

@@ -61,7 +61,7 @@ def finish(born: Born, end: End) -> None:
     for _ in range(2):
         try:
             told = news.of_end(born.folder, born.record, end)
-            ending.decide(born.folder, facts, told)
+            ending.decide(born.folder, facts, told, hooks=born.record.get("hooks"))
             if told is not None:
                 sinks.start_sinks(born.folder.home, told)
             return
