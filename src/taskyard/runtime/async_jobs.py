@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from taskyard.runtime.model import Job
     from taskyard.runtime.registry import Registry
     from taskyard.runtime.steering import Stopped
+    from taskyard.runtime.task_output import TaskOutput
 
 
 class AsyncJobs:
@@ -82,6 +83,18 @@ class AsyncJobs:
             return
         with watched:
             await _readable(watched.fileno())
+
+    async def output(
+        self,
+        job_id: str,
+        *,
+        timeout: float = 0.0,  # noqa: ASYNC109  # as `wait` has it
+        limit: int | None = None,
+        transcript: bool = False,
+    ) -> TaskOutput:
+        """A job with what it printed, at its end or after `timeout` seconds. An end that is seen so needs no notice."""
+        await self.wait(job_id, timeout=timeout)
+        return await asyncio.to_thread(lambda: self._jobs.output(job_id, limit=limit, transcript=transcript))
 
     async def stop(self, *job_ids: str, grace: float | None = None) -> Sequence[Stopped]:
         """End jobs with everything they started, and answer with proof."""

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
     from taskyard.runtime.kind import Spec, Wanted
     from taskyard.runtime.model import Job
+    from taskyard.runtime.task_output import TaskOutput
 
 
 #: Settings that say that nothing may run in the background.
@@ -129,6 +130,15 @@ class Jobs:
     def wait_all(self, job_ids: Sequence[str], *, timeout: float | None = None) -> Sequence[Job]:
         """All jobs at their ends, or as they are after `timeout` seconds."""
         return [self._seen(job) for job in waiting.wait_all(self.home, job_ids, timeout)]
+
+    def output(
+        self, job_id: str, *, timeout: float = 0.0, limit: int | None = None, transcript: bool = False
+    ) -> TaskOutput:
+        """A job with what it printed, at its end or after `timeout` seconds. An end that is seen so needs no notice."""
+        from taskyard.runtime.task_output import task_output
+
+        job = self.wait(job_id, timeout=timeout)
+        return task_output(self.home, job, reader=self.agent, limit=limit, transcript=transcript)
 
     def stop(self, *job_ids: str, grace: float | None = None) -> Sequence[steering.Stopped]:
         """End jobs with everything they started, and answer with proof."""
