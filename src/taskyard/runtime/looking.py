@@ -125,20 +125,34 @@ def _over(folder: JobFolder, end: End) -> Job | None:
     if os.path.lexists(folder.notice):
         _finish(folder)
     job = job_from_json(record, status=end.status, end=end)
-    return None if job is None else job._replace(notified=not os.path.lexists(folder.notice))
+    return (
+        None if job is None else _with_facts(folder, record, job._replace(notified=not os.path.lexists(folder.notice)))
+    )
 
 
 def _finish(folder: JobFolder) -> None:
     """Do what is left to do of an end, if its keeper died over it."""
     if keeper_of(folder) is None:
-        _settle(folder, {})
+        _settle(folder, ending.read(folder.record) or {})
 
 
 def _living(folder: JobFolder) -> Job | None:
     record = ending.read(folder.record)
     if record is None:
         return None
-    return job_from_json(record, status=JobStatus.PENDING if record.get("waitsFor") else JobStatus.RUNNING)
+    job = job_from_json(record, status=JobStatus.PENDING if record.get("waitsFor") else JobStatus.RUNNING)
+    return None if job is None else _with_facts(folder, record, job)
+
+
+def _with_facts(folder: JobFolder, record: dict[str, object], job: Job) -> Job:
+    """A job with what its own process says of it, where it is of a kind that says something."""
+    if not record.get("hasFacts"):
+        return job
+    from taskyard.runtime.facts import shown
+
+    facts = shown(folder)
+    asks = facts.pop("needsInput", False) is True and not job.is_final
+    return job._replace(facts={**job.facts, **facts}, needs_input=job.needs_input or asks)
 
 
 def _settle(folder: JobFolder, record: dict[str, object]) -> None:

@@ -66,7 +66,12 @@ def _keep(fd: int) -> NoReturn:
         os.close(fd)
         _stand_alone(request.id)
         try:
-            born = Born(JobFolder(request.home, request.id), request.record, request.parent)
+            born = Born(
+                JobFolder(request.home, request.id),
+                request.record,
+                parent=request.parent,
+                arguments=request.arguments,
+            )
         except Exception as error:
             _say({"id": request.id, "error": str(error)})
             raise
