@@ -14,7 +14,7 @@ from taskyard.clock import now_ms
 from taskyard.config import Settings
 from taskyard.disk.files import make_private_folder
 from taskyard.disk.processes import process_start, this_host
-from taskyard.errors import BackgroundDisabled, JobNotFound, TooDeep
+from taskyard.errors import BackgroundDisabled, BadValue, JobNotFound, TooDeep
 from taskyard.names import folder_name
 from taskyard.runtime import looking, steering, waiting
 from taskyard.runtime.folder import JobFolder
@@ -25,7 +25,7 @@ from taskyard.runtime.starting import Forker, start_alone
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-    from typing import Protocol
+    from typing import Protocol, Self
 
     from taskyard.runtime.model import Job
 
@@ -64,6 +64,7 @@ if TYPE_CHECKING:
         def retries(self) -> int: ...
         @property
         def tool_use_id(self) -> str | None: ...
+        def checked(self) -> Self: ...
 
 
 #: Settings that say that nothing may run in the background.
@@ -170,6 +171,7 @@ class Jobs:
 
     def request(self, spec: Spec, *, backgrounded: bool = True, after: Sequence[str] = ()) -> dict[str, object]:
         """What a keeper is asked for."""
+        spec = spec.checked()
         for setting in _DISABLED:
             if backgrounded and os.environ.get(setting, "").lower() in ("1", "true", "yes"):
                 raise BackgroundDisabled(setting)
@@ -185,7 +187,7 @@ class Jobs:
         return {
             "id": job_id,
             "home": self.home,
-            "plan": {"argv": spec.argv, "cwd": os.path.abspath(spec.cwd or os.getcwd()), "env": env, "umask": _umask()},
+            "plan": {"argv": spec.argv, "cwd": _cwd(spec.cwd), "env": env, "umask": _umask()},
             "record": {
                 **self._record(spec, folder, backgrounded),
                 "parent": parent,
@@ -223,6 +225,14 @@ class Jobs:
             "takesInput": spec.stdin or spec.pty,
             "host": this_host(),
         }
+
+
+def _cwd(wanted: str | None) -> str:
+    """Where it is to run, by a path that means the same to its keeper."""
+    try:
+        return os.path.abspath(wanted or os.getcwd())
+    except FileNotFoundError:
+        raise BadValue("cwd", wanted or ".", "a folder that exists; the one you are in was removed") from None
 
 
 def _umask() -> int:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 
-from taskyard.errors import JobEnded
+from taskyard.errors import BadText, BadValue, Busy, JobEnded
 from taskyard.runtime.folder import JobFolder
 from taskyard.runtime.keeper.control import LONGEST
-from taskyard.runtime.keeper.others import send
+from taskyard.runtime.keeper.others import encoded, send
 from taskyard.runtime.looking import look
 from taskyard.runtime.model import Job
 from taskyard.runtime.waiting import wait, wait_all
@@ -19,6 +19,13 @@ if TYPE_CHECKING:
 
 #: How much longer than its grace a stop may take: KILL, the sweep, the last writes.
 _BEYOND = 8.0
+
+
+#: Input that fits into one message, in bytes, and what a message has around it.
+_LONGEST_TEXT, _AROUND = LONGEST // 2, 64
+
+#: An hour: whoever wants a job to end has no longer.
+_LONGEST_GRACE = 3600.0
 
 
 class Stopped(NamedTuple):
@@ -42,6 +49,8 @@ def stop(home: str, job_ids: Sequence[str], *, by: str = "", grace: float | None
 
 def asked_to_stop(home: str, job_ids: Sequence[str], *, by: str, grace: float | None) -> tuple[list[Job], float]:
     """Ask jobs to stop; as they were before, and how long to wait for them."""
+    if grace is not None and not (isinstance(grace, (int, float)) and 0 <= grace <= _LONGEST_GRACE):
+        raise BadValue("grace", grace, f"seconds from 0 to {_LONGEST_GRACE:g}")
     before = [look(home, job_id) for job_id in dict.fromkeys(job_ids)]
     for job in before:
         if not job.is_final:
@@ -74,15 +83,19 @@ def tell(home: str, job_id: str, wish: dict[str, object], *, timeout: float = 5.
     token = os.urandom(6).hex()
     if job.is_final or not send(folder, {**wish, "token": token}):
         ended = wait(home, job_id, 1.0)
+        if not ended.is_final:
+            raise Busy(f"job {job_id}", "its keeper, which does not listen", 1.0)
         raise JobEnded(ended.id, ended.status.value)
     return answer_to(folder, token, timeout)
 
 
 def check_text(text: str) -> bytes:
     """Input for a job, if it fits into one message to its keeper."""
-    data = text.encode("utf-8", "surrogateescape")
-    if len(data) > LONGEST // 2:
-        from taskyard.errors import BadText
-
-        raise BadText("input", f"has {len(data):,} bytes; at most {LONGEST // 2:,} fit at once")
+    try:
+        data = text.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError as error:
+        raise BadText("input", f"holds a lone surrogate (U+{ord(text[error.start]):04X})") from None
+    # Control characters take more room on the way than they have.
+    if len(data) > _LONGEST_TEXT or len(encoded({"text": text})) > LONGEST - _AROUND:
+        raise BadText("input", f"has {len(data):,} bytes; at most {_LONGEST_TEXT:,} fit at once")
     return data

@@ -10,6 +10,11 @@ _PR_SET_NAME = 15
 _PR_SET_CHILD_SUBREAPER = 36
 _KEEP_SIZE, _PUNCH_HOLE = 1, 2
 
+_BLOCK = 4096
+
+#: How a disk says that there is no room: for anybody, or for this user.
+FULL = (errno.ENOSPC, errno.EDQUOT)
+
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
@@ -32,6 +37,28 @@ def reserve(fd: int, start: int, length: int) -> None:
     if _libc.fallocate(fd, _KEEP_SIZE, ctypes.c_long(start), ctypes.c_long(length)) != 0:
         code = ctypes.get_errno()
         raise OSError(code, os.strerror(code))
+
+
+def why_full(fd: int, size: int) -> str:
+    """Why a write behind the first `size` bytes of a file would fail now for want of room; "" if it would not.
+
+    A block may be reserved by it, which the next write takes.
+    """
+    try:
+        reserve(fd, size, _BLOCK)
+    except OSError as error:
+        if error.errno in FULL:
+            return named(error)
+        room = os.fstatvfs(fd)  # where nothing can be reserved, such as on NFS
+        if room.f_blocks and not (room.f_bfree if os.geteuid() == 0 else room.f_bavail):
+            return named(OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)))
+    return ""
+
+
+def named(error: OSError) -> str:
+    """An error by its name and in words: `ENOSPC: No space left on device`."""
+    code = error.errno or errno.EIO
+    return f"{errno.errorcode.get(code, code)}: {os.strerror(code)}"
 
 
 def punch(fd: int, start: int, length: int) -> bool:

@@ -10,6 +10,7 @@ import socket
 import sys
 
 from taskyard.disk import files
+from taskyard.errors import StorageError
 from taskyard.runtime.folder import JobFolder
 from taskyard.runtime.keeper import kernel, life
 from taskyard.runtime.keeper.birth import Born
@@ -67,8 +68,8 @@ def _keep(fd: int) -> NoReturn:
         _stand_alone(request.id)
         try:
             born = Born(JobFolder(request.home, request.id), request.record, request.parent)
-        except Exception as error:
-            _say({"id": request.id, "error": str(error)})
+        except StorageError as error:
+            _say({"id": request.id, "path": error.path, "error": error.why, "advice": error.advice})
             raise
         _say({"id": request.id, "pid": os.getpid()})
         _close_standard()
