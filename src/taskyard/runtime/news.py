@@ -83,6 +83,11 @@ def _recipient(record: Mapping[str, object]) -> str:
 
 def summary(record: Mapping[str, object], end: End) -> str:
     """How a job ended, in a sentence."""
+    lost = f"; some of its output was lost ({end.output_lost})" if end.output_lost else ""
+    return _how_it_ended(record, end) + lost
+
+
+def _how_it_ended(record: Mapping[str, object], end: End) -> str:
     what = f'Background command "{record.get("description")}"'
     if end.cause == "exited":
         how = "completed (exit code 0)" if end.exit_code == 0 else f"failed with exit code {end.exit_code}"

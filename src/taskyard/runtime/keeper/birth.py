@@ -73,9 +73,12 @@ class Born:
                 raise
             # else nothing can be reserved here: then we take what is there in the end
 
-    def give_room(self) -> None:
-        """Let go of what was kept, to write with it."""
-        kernel.punch(self._lock, 0, _LAST_WORDS)
+    def give_room(self) -> bool:
+        """Let go of what was kept, for others or to write with it; False if that was done before."""
+        has_some = os.fstat(self._lock).st_blocks > 0
+        if has_some:
+            os.ftruncate(self._lock, 0)
+        return has_some
 
     def _clear_away(self) -> None:
         """Leave nothing of a job that could not be made."""

@@ -7,7 +7,7 @@ Above the cap the oldest blocks are freed and the newest half stays; offsets sta
 command never notices.
 
 The command writes to the file itself, so only the kernel hears that the disk is full. A write that it cuts
-short fills the last block to its end: an output that stops growing there is a reason to ask for room.
+short fills the last block to its end: an output that ends there is a reason to ask for room.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _FASTEST = 2_500_000_000
 _BLOCK = 4096
 
 #: The smallest block any disk has.
-_SECTOR = 512
+SECTOR = 512
 
 #: How much later than asked for a busy machine may wake us, in seconds.
 _LATE = 0.02
@@ -72,6 +72,8 @@ class Growth:
         self._looked = now
         if grown:
             self.last = now
+            if not self._size % SECTOR and not self.lost:
+                self.lost = why_full(self._output, self._size)
         if self._on_disk + soon > self._cap:
             self._free(found.st_size)
         return grown != 0
@@ -94,8 +96,6 @@ class Growth:
         """Have the next write signalled. A look must follow, since one may have come just before."""
         fcntl.fcntl(self._folder, fcntl.F_NOTIFY, fcntl.DN_MODIFY)
         self.is_armed = True
-        if self._size and not self._size % _SECTOR:
-            self.lost = self.lost or why_full(self._output, self._size)
 
     def tick(self) -> float:
         """How long the fastest writer takes from here to the cap, halved for safety."""

@@ -9,7 +9,8 @@ from taskyard.clock import now_ms
 from taskyard.disk import files
 from taskyard.errors import StorageError
 from taskyard.runtime import ending, news, sinks
-from taskyard.runtime.keeper.kernel import FULL, punch, why_full
+from taskyard.runtime.keeper.growth import SECTOR
+from taskyard.runtime.keeper.kernel import FULL, has_plenty, punch, why_full
 from taskyard.runtime.keeper.ladder import sweep
 from taskyard.runtime.keeper.loop import Loop
 from taskyard.runtime.keeper.others import Others
@@ -73,7 +74,6 @@ def finish(born: Born, end: End) -> None:
     end = _compacted(born, end)
     end = end._replace(output_lost=end.output_lost or _why_full(born, end))
     told: dict[str, object] | None = None
-    born.give_room()
     for pause in _PAUSES:
         try:
             told = told or news.of_end(born.folder, born.record, end)
@@ -82,9 +82,10 @@ def finish(born: Born, end: End) -> None:
         except StorageError as error:
             if not is_full(error) or pause is None:
                 raise
-            time.sleep(pause)  # somebody was quicker to take the room we gave back
+            time.sleep(pause)  # somebody may have been quicker to take the room we gave back
             end = end._replace(output_lost=end.output_lost or error.why)
             _make_room(born)
+    born.give_room()
     if told is not None:
         sinks.start_sinks(born.folder.home, told)
 
@@ -95,17 +96,20 @@ def is_full(error: StorageError) -> bool:
 
 
 def _make_room(born: Born) -> None:
-    """Give up some of our own output, so that there is room to say how the job ended."""
+    """Take what was kept for this, or give up some of our own output: there must be room to say how the job ended."""
     size = os.fstat(born.output).st_size
-    if size:
+    if not born.give_room() and size:
         punch(born.output, 0, min(size, _GIVEN_UP) // _BLOCK * _BLOCK or _BLOCK)
 
 
 def _why_full(born: Born, end: End) -> str:
     """Why a write to the output fails now, if one does: the command's own may have failed alike."""
-    why = why_full(born.output, size := os.fstat(born.output).st_size)
+    size = os.fstat(born.output).st_size
+    if size % SECTOR and has_plenty(born.output):
+        return ""  # the last write fitted, and so did all before it
+    why = why_full(born.output, size)
     if end.proof == "proved":  # nobody writes any more, and an output keeps no more than it holds
-        punch(born.output, size, 2 * _BLOCK)
+        os.ftruncate(born.output, size)
     return why
 
 
