@@ -23,7 +23,7 @@ def formatted(size: int, image: Path) -> Iterator[Path]:
     """A disk with ext4, as most machines have it: folders take room on it, too."""
     with image.open("wb") as file:
         file.truncate(size)
-    tried = subprocess.run(["mkfs.ext4", "-q", "-m", "0", str(image)], capture_output=True)
+    tried = subprocess.run(["mkfs.ext4", "-q", "-m", "0", "-b", "4096", str(image)], capture_output=True)
     if tried.returncode:
         pytest.skip("this machine makes no ext4 for us")
     with _mounted(str(image), "-o", "loop") as folder:

@@ -184,6 +184,8 @@ def remove(path: str) -> None:
         os.unlink(path)
     except FileNotFoundError:
         pass
+    except OSError as error:
+        raise storage_error(path, error) from error
 
 
 def sync_folder(path: str) -> None:

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import json
 import os
+import stat
 
 from taskyard.clock import now_ms
 from taskyard.disk import files
-from taskyard.errors import BadName
+from taskyard.errors import BadName, Damaged, StorageError
 from taskyard.maildir import Box
 from taskyard.message_ids import lone_id
 from taskyard.names import folder_name
@@ -122,10 +123,7 @@ def check_value(home: str, news: Mapping[str, object]) -> str:
 def _key(home: str) -> bytes:
     """The user's key, made by the first who needs it."""
     path = f"{home}/notice.key"
-    while True:
-        data = files.read(path, most=4096)
-        if data is not None and len(data) >= _KEY_SIZE:
-            return data
+    while (data := _read_key(path)) is None:
         temporary = f"{path}.{os.getpid()}.{os.urandom(4).hex()}.tmp"
         files.create(temporary, os.urandom(_KEY_SIZE))
         try:
@@ -134,3 +132,24 @@ def _key(home: str) -> bytes:
             pass
         finally:
             os.unlink(temporary)
+    return data
+
+
+def _read_key(path: str) -> bytes | None:
+    """The key; None if there is none. What is in its place and is none is kept apart: nothing was sealed with it."""
+    try:
+        data = files.read(path, most=4096)
+        if data is None or len(data) >= _KEY_SIZE:
+            return data
+    except Damaged:
+        pass
+    except StorageError:
+        if stat.S_ISREG(os.lstat(path).st_mode):
+            raise
+    try:
+        os.rename(path, f"{path}.{os.urandom(4).hex()}.bad")
+    except FileNotFoundError:
+        pass  # somebody was quicker
+    except OSError as error:
+        raise files.storage_error(path, error) from error
+    return None

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import os
+import signal
 
 from taskyard.errors import BadText, BadValue, Busy, JobEnded
 from taskyard.runtime.folder import JobFolder
-from taskyard.runtime.keeper.control import LONGEST
+from taskyard.runtime.keeper.control import LONGEST, name_of_keeper
 from taskyard.runtime.keeper.others import encoded, send
+from taskyard.runtime.liveness import keeper_of
 from taskyard.runtime.looking import look
 from taskyard.runtime.model import Job
-from taskyard.runtime.waiting import wait, wait_all
+from taskyard.runtime.waiting import keeper_pidfd, wait, wait_all
 from taskyard.typed import NamedTuple
 
 TYPE_CHECKING = False
@@ -52,10 +54,29 @@ def asked_to_stop(home: str, job_ids: Sequence[str], *, by: str, grace: float | 
     if grace is not None and not (isinstance(grace, (int, float)) and 0 <= grace <= _LONGEST_GRACE):
         raise BadValue("grace", grace, f"seconds from 0 to {_LONGEST_GRACE:g}")
     before = [look(home, job_id) for job_id in dict.fromkeys(job_ids)]
+    wish = {"do": "stop", "by": by, **({} if grace is None else {"grace": grace})}
     for job in before:
-        if not job.is_final:
-            send(JobFolder(home, job.id), {"do": "stop", "by": by, **({} if grace is None else {"grace": grace})})
+        if not job.is_final and not send(folder := JobFolder(home, job.id), wish):
+            _signal(folder)
     return before, (3.0 if grace is None else grace) + _BEYOND
+
+
+def _signal(folder: JobFolder) -> None:
+    """Have a keeper stop its job where nothing leads into its pipe any more: it takes SIGTERM for the same wish.
+
+    The very process that holds the job's lock, and only if it is called as a keeper of it is: nobody else.
+    """
+    fd = keeper_pidfd(folder)
+    if fd is None:
+        return  # it has ended
+    try:
+        with open(f"/proc/{keeper_of(folder)}/comm", encoding="utf-8", errors="replace") as file:
+            if file.read().rstrip("\n") == name_of_keeper(folder.id):
+                signal.pidfd_send_signal(fd, signal.SIGTERM)
+    except OSError:
+        pass  # it ended meanwhile
+    finally:
+        os.close(fd)
 
 
 def outcome_of(before: Job, after: Job) -> Stopped:

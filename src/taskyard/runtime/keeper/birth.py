@@ -80,6 +80,19 @@ class Born:
             os.ftruncate(self._lock, 0)
         return has_some
 
+    def check_place(self) -> None:
+        """Refuse to write where our folder was: what is there now may lead anywhere.
+
+        Raises:
+            StorageError: it was moved away.
+        """
+        try:
+            if os.path.samestat(os.fstat(self.descriptor), os.lstat(self.folder.path)):
+                return
+        except OSError:
+            pass
+        raise StorageError(self.folder.path, "it is not the folder of the job any more")
+
     def _clear_away(self) -> None:
         """Leave nothing of a job that could not be made."""
         from taskyard.runtime.sweeping import remove_folder
@@ -104,6 +117,7 @@ class Born:
         """Put a changed record in place. On a full disk it stays as it was: no reason to give up the job."""
         self.record.update(changes)
         try:
+            self.check_place()
             files.replace(self.folder.record, _encoded(self.record))
         except StorageError:
             pass  # the next change brings this one along

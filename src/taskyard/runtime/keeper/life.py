@@ -76,6 +76,7 @@ def finish(born: Born, end: End) -> None:
     told: dict[str, object] | None = None
     for pause in _PAUSES:
         try:
+            born.check_place()
             told = told or news.of_end(born.folder, born.record, end)
             ending.decide(born.folder, end_to_json(end), told)
             break

@@ -14,6 +14,7 @@ from taskyard.errors import StorageError
 from taskyard.runtime.folder import JobFolder
 from taskyard.runtime.keeper import kernel, life
 from taskyard.runtime.keeper.birth import Born
+from taskyard.runtime.keeper.control import name_of_keeper
 from taskyard.runtime.keeper.request import from_json
 from taskyard.runtime.keeper.wires import HEARD
 
@@ -91,7 +92,7 @@ def _stand_alone(job_id: str) -> None:
     for number in _DEAF:
         signal.signal(number, signal.SIG_IGN)
     kernel.adopt_orphans()
-    kernel.be_called(f"taskyard:{job_id}")
+    kernel.be_called(name_of_keeper(job_id))
 
 
 def _close_standard() -> None:
