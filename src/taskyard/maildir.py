@@ -64,6 +64,7 @@ class Box:
 
     def open(self) -> None:
         """Make it take mail; what an earlier owner of the name left unread is still there."""
+        files.make_private_folder(os.path.dirname(self.path))
         files.make_private_folder(self.path)
         for part in ("new", "taken", "cur", "tmp"):  # tmp last: with it the box is open
             files.make_private_folder(f"{self.path}/{part}")

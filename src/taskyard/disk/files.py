@@ -80,6 +80,8 @@ def read_open(fd: int, path: str, *, most: int = LARGEST_RECORD) -> bytes:
             parts.append(data)
             size += len(data)
     except OSError as error:
+        if error.errno == errno.ESPIPE:
+            raise Damaged(path, "it is no plain file") from error
         raise storage_error(path, error) from error
     if size > most:
         raise Damaged(path, f"it is larger than {most:,} bytes")
@@ -182,6 +184,8 @@ def remove(path: str) -> None:
         os.unlink(path)
     except FileNotFoundError:
         pass
+    except OSError as error:
+        raise storage_error(path, error) from error
 
 
 def sync_folder(path: str) -> None:

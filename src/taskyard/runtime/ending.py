@@ -14,10 +14,13 @@ from __future__ import annotations
 
 import json
 import os
+import stat
 
 from taskyard.disk import files
-from taskyard.errors import Damaged
+from taskyard.errors import BadName, Damaged, StorageError
 from taskyard.maildir import Box
+from taskyard.message_ids import is_id
+from taskyard.names import folder_name
 from taskyard.runtime.folder import JobFolder, outbox
 from taskyard.runtime.job_hooks import tell_hooks
 from taskyard.shapes import as_object
@@ -35,7 +38,7 @@ def decide(
     `hooks` are the files that may name JobEnded hooks.
     What was decided before, by somebody who died over it, stands. The caller holds the job's lock.
     """
-    if not os.path.lexists(folder.end) and read(folder.notice) is None:
+    if not _is_end(folder.end) and decided(folder) is None:
         data = json.dumps({"end": end, "news": news}).encode()
         files.replace(folder.notice, data)
     carry_out(folder, hooks=hooks)
@@ -43,21 +46,42 @@ def decide(
 
 def carry_out(folder: JobFolder, *, hooks: object = ()) -> None:
     """Do what is left to do of a decided end. The caller holds the job's lock."""
-    decided = read(folder.notice)
-    if decided is not None:
-        if not os.path.lexists(folder.end):
-            _link(folder, decided)
+    decision = decided(folder)
+    if decision is not None:
+        if not _is_end(folder.end):
+            _link(folder, decision)
         tell_hooks(folder, hooks)
-        _send(folder, decided)
+        _send(folder, decision)
     files.remove(folder.living)
 
 
-def _send(folder: JobFolder, decided: Mapping[str, object]) -> None:
-    news = as_object(decided.get("news"))
+def decided(folder: JobFolder) -> dict[str, object] | None:
+    """What was decided and is not carried out; None if nothing was, or nothing that was ours to say."""
+    found = _read_ours(folder.notice)
+    if found is None or not isinstance((as_object(found.get("end")) or {}).get("cause"), str):
+        return None
+    news = found.get("news")
+    return found if news is None or _is_news(folder, as_object(news) or {}) else None
+
+
+def _is_news(folder: JobFolder, news: Mapping[str, object]) -> bool:
+    """Whether news are of this job, and say nothing that would lead out of an outbox."""
+    recipient, notice_id = news.get("recipient"), news.get("id")
+    if not isinstance(recipient, str) or not isinstance(notice_id, str):
+        return False
+    try:
+        safe = folder_name("an agent", recipient) == recipient
+    except BadName:
+        return False
+    return safe and is_id(notice_id) and news.get("taskId") == folder.id
+
+
+def _send(folder: JobFolder, decision: Mapping[str, object]) -> None:
+    news = as_object(decision.get("news"))
     if news is None:
         files.remove(folder.notice)
         return
-    box = Box(folder.home, outbox(folder.home, str(news.get("recipient") or "me")))
+    box = Box(folder.home, outbox(folder.home, str(news["recipient"])))
     box.open()
     try:
         os.rename(folder.notice, f"{box.path}/new/{news['id']}")
@@ -67,9 +91,25 @@ def _send(folder: JobFolder, decided: Mapping[str, object]) -> None:
         raise files.storage_error(folder.notice, error) from error
 
 
-def _link(folder: JobFolder, decided: Mapping[str, object]) -> None:
+def _is_end(path: str) -> bool:
+    return isinstance((_read_ours(path) or {}).get("cause"), str)
+
+
+def _read_ours(path: str) -> dict[str, object] | None:
+    """As `read`; also None where something else is in its place, such as a link: nobody of ours put it there."""
+    try:
+        return read(path)
+    except StorageError:
+        if stat.S_ISREG(os.lstat(path).st_mode):
+            raise
+        return None
+
+
+def _link(folder: JobFolder, decision: Mapping[str, object]) -> None:
+    if os.path.lexists(folder.end):  # and says nothing: it is kept, since somebody may know what it is
+        os.rename(folder.end, f"{folder.end}.{os.urandom(4).hex()}.bad")
     temporary = f"{folder.end}.{os.getpid()}.{os.urandom(4).hex()}.tmp"
-    files.create(temporary, json.dumps(decided.get("end")).encode())
+    files.create(temporary, json.dumps(decision["end"]).encode())
     try:
         os.link(temporary, folder.end)
     except FileExistsError:

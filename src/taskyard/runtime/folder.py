@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+
+from taskyard.disk import files
+from taskyard.errors import StorageError
 from taskyard.typed import NamedTuple
 
 
@@ -75,6 +79,26 @@ class JobFolder(NamedTuple):
     def children(self) -> str:
         """The jobs that were started inside it, a file each."""
         return f"{self.path}/children"
+
+
+def is_there(folder: JobFolder) -> bool:
+    """Whether a job has its folder: a real one, and ours.
+
+    Raises:
+        StorageError: something else is in its place.
+    """
+    jobs = os.path.dirname(folder.path)
+    try:
+        files.check_folder(jobs, os.lstat(jobs))
+        found = os.lstat(folder.path)
+    except FileNotFoundError:
+        return False
+    except OSError as error:
+        raise files.storage_error(folder.path, error) from error
+    files.check_folder(folder.path, found)
+    if found.st_uid != os.geteuid():
+        raise StorageError(folder.path, f"it belongs to user {found.st_uid}, not to us")
+    return True
 
 
 def living_folder(home: str) -> str:

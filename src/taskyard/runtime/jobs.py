@@ -233,7 +233,7 @@ class Jobs:
         env = dict(os.environ if wanted.env is None else wanted.env)
         env.update(TASKYARD_JOB=job_id, TASKYARD_INSTANCE=job_id, TASKYARD_HOME=self.home)
         argv = list(wanted.argv) or _HOST
-        return {"argv": argv, "cwd": _cwd(wanted), "env": env, "umask": _umask()}
+        return {"argv": argv, "cwd": _cwd(wanted.cwd), "env": env, "umask": _umask()}
 
     def _record(self, spec: Spec, wanted: Wanted, folder: JobFolder, backgrounded: bool) -> dict[str, object]:
         """What the job's record says from the start."""
@@ -250,7 +250,7 @@ class Jobs:
             "recipient": folder_name("an agent", self.agent or "me"),
             "takesInput": wanted.stdin or wanted.pty,
             "host": this_host(),
-            "cwd": (cwd := _cwd(wanted)),
+            "cwd": (cwd := _cwd(wanted.cwd)),
         }
         if not wanted.argv:
             record["hasFacts"] = True
@@ -267,17 +267,18 @@ class Jobs:
         return record
 
 
-def _cwd(wanted: Wanted) -> str:
-    try:
-        return os.path.abspath(wanted.cwd or os.getcwd())
-    except FileNotFoundError:
-        raise BadValue("cwd", ".", "a folder that exists: the current one was removed") from None
-
-
 def is_inside(request: Mapping[str, object]) -> bool:
     """Whether a job is to live inside the program that starts it."""
     record = as_object(request.get("record"))
     return record is not None and record.get("isInside") is True
+
+
+def _cwd(wanted: str | None) -> str:
+    """Where it is to run, by a path that means the same to its keeper."""
+    try:
+        return os.path.abspath(wanted or os.getcwd())
+    except FileNotFoundError:
+        raise BadValue("cwd", wanted or ".", "a folder that exists; the one you are in was removed") from None
 
 
 def _umask() -> int:

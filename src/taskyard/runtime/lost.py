@@ -40,7 +40,7 @@ def settle(folder: JobFolder, record: Mapping[str, object]) -> None:
     with RangeLock(folder.lock) as lock:
         if not lock.try_take(0):
             return
-        if not os.path.lexists(folder.end) and ending.read(folder.notice) is None:
+        if not os.path.lexists(folder.end) and ending.decided(folder) is None:
             end = _lost(folder, record)
             told = news.of_end(folder, record, end)
             ending.decide(folder, end_to_json(end), told, hooks=record.get("hooks"))
@@ -68,7 +68,7 @@ def _end_what_is_left(folder: JobFolder, record: Mapping[str, object]) -> list[i
     others.stop_children(by=f"the loss of {folder.id}", grace=_GRACE)
     left: list[int] = []
     for _ in range(_ROUNDS):
-        keepers = others.keepers()
+        keepers = others.keepers() | {os.getpid()}  # we may be one of them, and must live to write it down
         left = _left(folder, record, keepers)
         if not left:
             return []
@@ -82,7 +82,7 @@ def _left(folder: JobFolder, record: Mapping[str, object], keepers: Collection[i
     """Processes that are the command's for certain."""
     found = set(_marked(folder.id))
     pid, start = record.get("pid"), record.get("pidStart")
-    if isinstance(pid, int) and isinstance(start, int) and start and process_start(pid) == start:
+    if isinstance(pid, int) and isinstance(start, int) and pid > 1 and start and process_start(pid) == start:
         found.add(pid)
         found.update(tree.below(pid, but=keepers))
     below_keepers = {pid for keeper in keepers for pid in tree.below(keeper)}

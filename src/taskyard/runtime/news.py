@@ -9,11 +9,14 @@ from __future__ import annotations
 
 import json
 import os
+import stat
 
 from taskyard.clock import now_ms
 from taskyard.disk import files
+from taskyard.errors import BadName, Damaged, StorageError
 from taskyard.maildir import Box
 from taskyard.message_ids import lone_id
+from taskyard.names import folder_name
 from taskyard.runtime.folder import JobFolder, outbox
 
 TYPE_CHECKING = False
@@ -64,15 +67,28 @@ def _about(folder: JobFolder, record: Mapping[str, object]) -> dict[str, object]
     """What every notice says: its own id, for whom it is, and of which job."""
     return {
         "id": lone_id(folder.id),
-        "recipient": str(record.get("recipient") or "me"),
+        "recipient": _recipient(record),
         "taskId": folder.id,
         "toolUseId": record.get("toolUseId"),
         "outputFile": folder.output,
     }
 
 
+def _recipient(record: Mapping[str, object]) -> str:
+    """Whose box it goes to, as a folder name: a record may hold anything."""
+    try:
+        return folder_name("an agent", str(record.get("recipient") or "me"))
+    except BadName:
+        return "me"
+
+
 def summary(record: Mapping[str, object], end: End) -> str:
     """How a job ended, in a sentence."""
+    lost = f"; some of its output was lost ({end.output_lost})" if end.output_lost else ""
+    return _how_it_ended(record, end) + lost
+
+
+def _how_it_ended(record: Mapping[str, object], end: End) -> str:
     what = f'Background command "{record.get("description")}"'
     if end.cause == "exited":
         how = "completed (exit code 0)" if end.exit_code == 0 else f"failed with exit code {end.exit_code}"
@@ -107,10 +123,7 @@ def check_value(home: str, news: Mapping[str, object]) -> str:
 def _key(home: str) -> bytes:
     """The user's key, made by the first who needs it."""
     path = f"{home}/notice.key"
-    while True:
-        data = files.read(path, most=4096)
-        if data is not None and len(data) >= _KEY_SIZE:
-            return data
+    while (data := _read_key(path)) is None:
         temporary = f"{path}.{os.getpid()}.{os.urandom(4).hex()}.tmp"
         files.create(temporary, os.urandom(_KEY_SIZE))
         try:
@@ -119,3 +132,24 @@ def _key(home: str) -> bytes:
             pass
         finally:
             os.unlink(temporary)
+    return data
+
+
+def _read_key(path: str) -> bytes | None:
+    """The key; None if there is none. What is in its place and is none is kept apart: nothing was sealed with it."""
+    try:
+        data = files.read(path, most=4096)
+        if data is None or len(data) >= _KEY_SIZE:
+            return data
+    except Damaged:
+        pass
+    except StorageError:
+        if stat.S_ISREG(os.lstat(path).st_mode):
+            raise
+    try:
+        os.rename(path, f"{path}.{os.urandom(4).hex()}.bad")
+    except FileNotFoundError:
+        pass  # somebody was quicker
+    except OSError as error:
+        raise files.storage_error(path, error) from error
+    return None

@@ -206,4 +206,4 @@ def understood(said: bytes) -> None:
     except ValueError:
         raise StorageError("the keeper", "it ended before the job was there") from None
     if "error" in answer:
-        raise StorageError("the job", str(answer["error"]))
+        raise StorageError(str(answer["path"]), str(answer["error"]), advice=str(answer["advice"]))

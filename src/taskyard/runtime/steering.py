@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import os
+import signal
 
-from taskyard.errors import JobEnded
+from taskyard.errors import BadText, BadValue, Busy, JobEnded
 from taskyard.runtime.folder import JobFolder
-from taskyard.runtime.keeper.control import LONGEST
-from taskyard.runtime.keeper.others import send
+from taskyard.runtime.keeper.control import LONGEST, name_of_keeper
+from taskyard.runtime.keeper.others import encoded, send
+from taskyard.runtime.liveness import keeper_of
 from taskyard.runtime.looking import look
 from taskyard.runtime.model import Job
-from taskyard.runtime.waiting import wait, wait_all
+from taskyard.runtime.waiting import keeper_pidfd, wait, wait_all
 from taskyard.typed import NamedTuple
 
 TYPE_CHECKING = False
@@ -19,6 +21,13 @@ if TYPE_CHECKING:
 
 #: How much longer than its grace a stop may take: KILL, the sweep, the last writes.
 _BEYOND = 8.0
+
+
+#: Input that fits into one message, in bytes, and what a message has around it.
+_LONGEST_TEXT, _AROUND = LONGEST // 2, 64
+
+#: An hour: whoever wants a job to end has no longer.
+_LONGEST_GRACE = 3600.0
 
 
 class Stopped(NamedTuple):
@@ -42,11 +51,32 @@ def stop(home: str, job_ids: Sequence[str], *, by: str = "", grace: float | None
 
 def asked_to_stop(home: str, job_ids: Sequence[str], *, by: str, grace: float | None) -> tuple[list[Job], float]:
     """Ask jobs to stop; as they were before, and how long to wait for them."""
+    if grace is not None and not (isinstance(grace, (int, float)) and 0 <= grace <= _LONGEST_GRACE):
+        raise BadValue("grace", grace, f"seconds from 0 to {_LONGEST_GRACE:g}")
     before = [look(home, job_id) for job_id in dict.fromkeys(job_ids)]
+    wish = {"do": "stop", "by": by, **({} if grace is None else {"grace": grace})}
     for job in before:
-        if not job.is_final:
-            send(JobFolder(home, job.id), {"do": "stop", "by": by, **({} if grace is None else {"grace": grace})})
+        if not job.is_final and not send(folder := JobFolder(home, job.id), wish):
+            _signal(folder)
     return before, (3.0 if grace is None else grace) + _BEYOND
+
+
+def _signal(folder: JobFolder) -> None:
+    """Have a keeper stop its job where nothing leads into its pipe any more: it takes SIGTERM for the same wish.
+
+    The very process that holds the job's lock, and only if it is called as a keeper of it is: nobody else.
+    """
+    fd = keeper_pidfd(folder)
+    if fd is None:
+        return  # it has ended
+    try:
+        with open(f"/proc/{keeper_of(folder)}/comm", encoding="utf-8", errors="replace") as file:
+            if file.read().rstrip("\n") == name_of_keeper(folder.id):
+                signal.pidfd_send_signal(fd, signal.SIGTERM)
+    except OSError:
+        pass  # it ended meanwhile
+    finally:
+        os.close(fd)
 
 
 def outcome_of(before: Job, after: Job) -> Stopped:
@@ -74,15 +104,19 @@ def tell(home: str, job_id: str, wish: dict[str, object], *, timeout: float = 5.
     token = os.urandom(6).hex()
     if job.is_final or not send(folder, {**wish, "token": token}):
         ended = wait(home, job_id, 1.0)
+        if not ended.is_final:
+            raise Busy(f"job {job_id}", "its keeper, which does not listen", 1.0)
         raise JobEnded(ended.id, ended.status.value)
     return answer_to(folder, token, timeout)
 
 
 def check_text(text: str) -> bytes:
     """Input for a job, if it fits into one message to its keeper."""
-    data = text.encode("utf-8", "surrogateescape")
-    if len(data) > LONGEST // 2:
-        from taskyard.errors import BadText
-
-        raise BadText("input", f"has {len(data):,} bytes; at most {LONGEST // 2:,} fit at once")
+    try:
+        data = text.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError as error:
+        raise BadText("input", f"holds a lone surrogate (U+{ord(text[error.start]):04X})") from None
+    # Control characters take more room on the way than they have.
+    if len(data) > _LONGEST_TEXT or len(encoded({"text": text})) > LONGEST - _AROUND:
+        raise BadText("input", f"has {len(data):,} bytes; at most {_LONGEST_TEXT:,} fit at once")
     return data

@@ -11,6 +11,7 @@ import os
 import select
 import time
 
+from taskyard.errors import BadValue
 from taskyard.runtime.folder import JobFolder
 from taskyard.runtime.liveness import keeper_of
 from taskyard.runtime.looking import look
@@ -24,6 +25,9 @@ if TYPE_CHECKING:
 #: Somebody closes a lost job's books: that takes milliseconds, and has no process to wait for.
 MOMENT = 0.005
 
+#: `poll` counts in milliseconds of an int: longer sleeps are taken in parts.
+_LONGEST = 1e6
+
 
 def wait(home: str, job_id: str, timeout: float | None = None) -> Job:
     """The job at its end, or as it is after `timeout` seconds.
@@ -36,6 +40,8 @@ def wait(home: str, job_id: str, timeout: float | None = None) -> Job:
 
 def wait_all(home: str, job_ids: Sequence[str], timeout: float | None = None) -> list[Job]:
     """All jobs at their ends, or as they are after `timeout` seconds, in the order asked for."""
+    if timeout is not None and timeout != timeout:
+        raise BadValue("timeout", timeout, "a number of seconds")
     deadline = None if timeout is None else time.monotonic() + timeout
     jobs = {job_id: look(home, job_id) for job_id in job_ids}
     for job_id, job in jobs.items():
@@ -55,7 +61,7 @@ def _sleep(folder: JobFolder, seconds: float | None, *, is_inside: bool) -> None
     with watched:
         poll = select.poll()
         poll.register(watched, select.POLLIN)
-        poll.poll(None if seconds is None else seconds * 1000)
+        poll.poll(None if seconds is None else min(seconds, _LONGEST) * 1000)
 
 
 class Watched:

@@ -55,6 +55,7 @@ def ended_line(job: Job) -> str:
     how = {
         "exited": f"exit code {job.end.exit_code}",
         "signal": f"killed by signal {job.end.signal}",
-    }.get(job.end.cause, job.end.cause)
+    }.get(job.end.cause, safe(job.end.cause))
     more = f", {safe(job.end.error)}" if job.end.error else ""
-    return f"{what}: {job.status.value} ({how}{more}) after {duration(job.end.duration_ms / 1000)}"
+    lost = f"; output lost: {safe(job.end.output_lost)}" if job.end.output_lost else ""
+    return f"{what}: {job.status.value} ({how}{more}) after {duration(job.end.duration_ms / 1000)}{lost}"

@@ -46,6 +46,7 @@ def _shown(jobs: Sequence[Job]) -> object:
     shown = [{"exitCode": None, "signal": None, **job_to_json(job)} for job in jobs]
     for record in shown:
         record["exit_code"] = record["exitCode"]
+        record["output_lost"] = record.get("outputLost")
     return shown[0] if len(shown) == 1 else shown
 
 

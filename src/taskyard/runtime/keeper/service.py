@@ -10,9 +10,11 @@ import socket
 import sys
 
 from taskyard.disk import files
+from taskyard.errors import StorageError
 from taskyard.runtime.folder import JobFolder
 from taskyard.runtime.keeper import kernel, life
 from taskyard.runtime.keeper.birth import Born
+from taskyard.runtime.keeper.control import name_of_keeper
 from taskyard.runtime.keeper.request import from_json
 from taskyard.runtime.keeper.wires import HEARD
 
@@ -72,8 +74,8 @@ def _keep(fd: int) -> NoReturn:
                 parent=request.parent,
                 arguments=request.arguments,
             )
-        except Exception as error:
-            _say({"id": request.id, "error": str(error)})
+        except StorageError as error:
+            _say({"id": request.id, "path": error.path, "error": error.why, "advice": error.advice})
             raise
         _say({"id": request.id, "pid": os.getpid()})
         _close_standard()
@@ -95,7 +97,7 @@ def _stand_alone(job_id: str) -> None:
     for number in _DEAF:
         signal.signal(number, signal.SIG_IGN)
     kernel.adopt_orphans()
-    kernel.be_called(f"taskyard:{job_id}")
+    kernel.be_called(name_of_keeper(job_id))
 
 
 def _close_standard() -> None:

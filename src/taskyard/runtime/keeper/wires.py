@@ -15,7 +15,7 @@ import termios
 import time
 
 from taskyard.disk.processes import process_start
-from taskyard.runtime.keeper import command
+from taskyard.runtime.keeper import command, kernel
 from taskyard.runtime.keeper.control import Wishes
 
 TYPE_CHECKING = False
@@ -37,6 +37,9 @@ _AT_ONCE = 16
 
 #: No terminal holds back more: 640 kB.
 _ALL = 256
+
+#: Whoever asks for something has a name that is shorter.
+_LONGEST_NAME = 200
 
 #: The signals a keeper listens to: a child's end, growth of the output, a wish to end.
 HEARD = (signal.SIGCHLD, signal.SIGIO, signal.SIGTERM)
@@ -67,6 +70,7 @@ class Wires:
 
     def start(self, request: Request, output: int) -> int:
         """Start the command with what it reads from and writes to; its process number."""
+        self._hang_up()
         if request.pty:
             return self._start_in_terminal(request, output)
         if not request.stdin:
@@ -78,6 +82,15 @@ class Wires:
             os.close(theirs)
         os.set_blocking(self._input, False)  # one who does not read must not stop us
         return pid
+
+    def _hang_up(self) -> None:
+        """Let go of what an attempt before this one read from and wrote to."""
+        self.drain()
+        if self._terminal is not None:
+            self._poll.unregister(self._terminal)
+        if self._input is not None:
+            os.close(self._input)
+        self._input = self._terminal = None
 
     def _start_in_terminal(self, request: Request, output: int) -> int:
         ours, theirs = os.openpty()
@@ -146,15 +159,15 @@ class Wires:
         what, by, grace = wish.get("do"), wish.get("by"), wish.get("grace")
         done: object = False
         if what == "stop":
-            in_time = float(grace) if isinstance(grace, (int, float)) and grace >= 0 else None
-            loop.stop("stopped", by=by if isinstance(by, str) else "", grace=in_time)
+            in_time = float(grace) if isinstance(grace, (int, float)) and 0 <= grace <= _LONGEST else None
+            loop.stop("stopped", by=by[:_LONGEST_NAME] if isinstance(by, str) else "", grace=in_time)
             done = True
         elif what == "pause":
             done = loop.pause()
         elif what == "resume":
             done = loop.resume()
         elif what == "answer" and isinstance(text := wish.get("text"), str):
-            done = loop.answer(text.encode("utf-8", "surrogateescape"))
+            done = loop.answer(_bytes(text))
         elif what == "close_input":
             done = self.close_input()
         elif what == "background":
@@ -189,7 +202,15 @@ class Wires:
             while data:
                 data = data[os.write(self._born.output, data) :]
         except OSError as error:
-            self.lost = error.strerror or str(error)
+            self.lost = kernel.named(error)
+
+
+def _bytes(text: str) -> bytes:
+    """What is to be typed; bytes that are no text came as lone surrogates, and go as what they were where they can."""
+    try:
+        return text.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError:
+        return text.encode("utf-8", "replace")
 
 
 def _noted(*_: object) -> None:
