@@ -2,11 +2,13 @@
 An end is written once, whoever races to write it.
 
     1. notice            the decision: how it ended, and the news of it, in one file
-    2. end.json          linked from it, exclusively
-    3. outbox/…/new/     the notice is renamed there: its source exists once, so whoever comes second finds nothing
+    2. events/           it is told to the stream of events
+    3. end.json          linked from it, exclusively
+    4. outbox/…/new/     the notice is renamed there: its source exists once, so whoever comes second finds nothing
 
 Whoever writes an end holds `keeper.lock`: the keeper for its life, or, after its death, one who found the job
 without an end. A death between two steps is made good by the next look: from the notice on everything is decided.
+The event comes before the end, since with the end in place anyone may file the notice away, and the decision with it.
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ import os
 from taskyard.disk import files
 from taskyard.errors import Damaged
 from taskyard.maildir import Box
+from taskyard.runtime import telling
 from taskyard.runtime.folder import JobFolder, outbox
 from taskyard.shapes import as_object
 
@@ -30,18 +33,22 @@ def decide(folder: JobFolder, end: Mapping[str, object], news: Mapping[str, obje
 
     What was decided before, by somebody who died over it, stands. The caller holds the job's lock.
     """
-    if read(folder.end) is None and read(folder.notice) is None:
+    is_new = read(folder.end) is None and read(folder.notice) is None
+    if is_new:
         data = json.dumps({"end": end, "news": news}).encode()
         files.replace(folder.notice, data)
-    carry_out(folder)
+    carry_out(folder, is_new=is_new)
 
 
-def carry_out(folder: JobFolder) -> None:
-    """Do what is left to do of a decided end. The caller holds the job's lock."""
+def carry_out(folder: JobFolder, *, is_new: bool = False) -> None:
+    """Do what is left to do of a decided end; `is_new`: all of it. The caller holds the job's lock."""
     decided = read(folder.notice)
     if decided is None:
         return
     if not os.path.lexists(folder.end):
+        record = {} if is_new and decided.get("news") is not None else read(folder.record) or {}
+        if is_new or not telling.is_end_told(folder, record):
+            telling.ended(folder, decided, record)
         _link(folder, decided)
     news = as_object(decided.get("news"))
     if news is None:

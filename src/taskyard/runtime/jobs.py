@@ -202,6 +202,7 @@ class Jobs:
             "pty": spec.pty,
             "leave_children": spec.leave_children,
             "retries": spec.retries,
+            "event_segments": self._settings.event_segments,
             "on_parent_exit": on_exit,
             "starter": [os.getpid(), process_start()] if on_exit == "kill" and parent is None else None,
             "parent": parent,

@@ -8,7 +8,7 @@ import os
 from taskyard.clock import now_ms
 from taskyard.disk import files
 from taskyard.errors import StorageError
-from taskyard.runtime import ending, news, sinks
+from taskyard.runtime import ending, news, sinks, telling
 from taskyard.runtime.keeper.kernel import punch, reserve
 from taskyard.runtime.keeper.loop import Loop
 from taskyard.runtime.keeper.queue import Queue
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 def live(born: Born, request: Request) -> None:
     """Keep one job to its end."""
-    wires = Wires(born, request, lambda tail: news.tell_stall(born.folder, born.record, tail))
+    wires = Wires(born, request, lambda tail: _tell_stall(born, tail))
     queue = Queue(born, request)
     if not queue.try_now():
         while not queue.is_over:
@@ -37,6 +37,12 @@ def live(born: Born, request: Request) -> None:
     if wires.lost:
         end = end._replace(output_lost=wires.lost)
     finish(born, end)
+
+
+def _tell_stall(born: Born, tail: str) -> None:
+    """Say that the job seems to wait for an answer: to whoever started it, and to those who follow its progress."""
+    news.tell_stall(born.folder, born.record, tail)
+    telling.progress(born.folder, born.record, needs_input=True)
 
 
 def _attempts(born: Born, request: Request, wires: Wires) -> End:

@@ -10,6 +10,7 @@ import socket
 import sys
 
 from taskyard.disk import files
+from taskyard.runtime import telling
 from taskyard.runtime.folder import JobFolder
 from taskyard.runtime.keeper import kernel, life
 from taskyard.runtime.keeper.birth import Born
@@ -70,6 +71,8 @@ def _keep(fd: int) -> NoReturn:
         except Exception as error:
             _say({"id": request.id, "error": str(error)})
             raise
+        record = born.record  # where in the stream it began is written with what the record says next
+        record[telling.POSITION] = telling.started(born.folder, record, keep=request.event_segments)
         _say({"id": request.id, "pid": os.getpid()})
         _close_standard()
         life.live(born, request)
