@@ -16,6 +16,7 @@ import pytest
 
 from support.scale import scale
 from taskyard.kinds.shell import Shell
+from taskyard.runtime.events import Events
 from taskyard.runtime.folder import JobFolder
 from taskyard.runtime.jobs import Jobs
 from taskyard.runtime.liveness import keeper_of
@@ -40,7 +41,7 @@ def notices(home: str) -> Counter[str]:
     return found
 
 
-@pytest.mark.req("B-05", "B-08")
+@pytest.mark.req("B-05", "B-08", "N-06")
 def test_keepers_killed_around_the_end_and_three_who_repair_leave_one_end_and_one_notice_each(tmp_path: Path) -> None:
     chance = random.Random(7)
     jobs = Jobs(str(tmp_path))
@@ -73,3 +74,5 @@ def test_keepers_killed_around_the_end_and_three_who_repair_leave_one_end_and_on
     causes = Counter(job.end.cause for job in ended if job.end is not None)
     assert sum(causes.values()) == len(started) and set(causes) <= {"exited", "lost"}, causes
     assert notices(jobs.home) == Counter(started)
+    told = Counter((event.subtype, event.task_id) for event in Events(jobs.home))
+    assert told == Counter((subtype, job_id) for job_id in started for subtype in ("task_started", "task_notification"))

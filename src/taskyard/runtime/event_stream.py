@@ -1,9 +1,9 @@
 """
 The one stream of events of all jobs, as files: `<home>/events/<first position>.jsonl`.
 
-An event is an entry of a `Journal`: one line of JSON, appended in one write, without a lock, so that nobody who is stopped
-can stop a job from starting or ending. Its id is where its line begins: the position its segment begins with, plus the
-offset in it. Ids grow for ever; any of them says where to go on reading.
+An event is an entry of a `Journal`: one line of JSON, appended in one write, and without a lock, so that nobody who is
+stopped can keep a job from starting or ending. Its id is where its line begins: the position its segment begins with,
+plus the offset in it. Ids grow for ever; any of them says where to go on reading.
 
 Writing is for keepers, too: it costs a look for the last segment, an open, a write and a close.
 """
@@ -15,6 +15,7 @@ import os
 
 from taskyard.clock import now_ms
 from taskyard.disk import files
+from taskyard.disk.journal import SEGMENT_SIZE as _LARGEST
 from taskyard.disk.journal import Journal, parsed
 from taskyard.errors import StorageError
 
@@ -23,9 +24,13 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
 
+#: Whoever finds its event beyond this many bytes begins the next segment.
+SEGMENT_SIZE = _LARGEST
+
+
 def journal_of(home: str) -> Journal:
     """The stream, as a log on disk."""
-    return Journal(f"{home}/events")
+    return Journal(f"{home}/events", segment_size=SEGMENT_SIZE)
 
 
 def append(home: str, message: Mapping[str, object], *, keep: int | None = None) -> int:
@@ -39,8 +44,8 @@ def append(home: str, message: Mapping[str, object], *, keep: int | None = None)
     try:
         try:
             place = journal.append(data)
-        except StorageError:
-            if os.path.isdir(journal.folder):
+        except StorageError as error:
+            if not isinstance(error.__cause__, FileNotFoundError):
                 raise
             files.make_private_folder(journal.folder)  # the first event ever
             place = journal.append(data)

@@ -13,6 +13,7 @@ are no longer kept are never skipped in silence: `EventsGone` says so.
 from __future__ import annotations
 
 import os
+from functools import partial
 
 from taskyard.clock import now_ms
 from taskyard.disk.files import storage_error
@@ -119,6 +120,11 @@ class Events:
         finally:
             self.close()  # a thread may still wait
 
+    def skip(self) -> int:
+        """Pass over everything that is there; where to go on from."""
+        self.position = self._end(self._journal.segments())
+        return self.position
+
     def close(self) -> None:
         """Let whoever waits for more, in any thread, come to its end."""
         self._is_closed = True
@@ -142,12 +148,12 @@ class Events:
                     if event.subtype == "task_started" and event.id > begun:
                         deaths.watch(event.task_id)
                     if self._is_early(event):
-                        yield lambda: self._until_ended(event)
+                        yield partial(self._until_ended, event)
                     yield event
                     is_over = is_over or (self._job is not None and event.is_end)
                 if is_over:
                     return
-                yield lambda: followed.wait(_LONG, debounce=self._debounce)
+                yield partial(followed.wait, _LONG, debounce=self._debounce)
 
     def _fresh(self) -> Iterator[Event]:
         """What came since last asked."""
