@@ -8,6 +8,7 @@ import signal
 import threading
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -94,7 +95,7 @@ def killed_while_writing(home: str, chance: random.Random) -> int:
         try:
             whole, left = os.write, [chance.randrange(4)]
 
-            def torn(fd: int, data: bytes) -> int:
+            def torn(fd: int, data: Any) -> int:
                 if not left[0]:
                     whole(fd, data[: chance.randrange(len(data))])
                     os.kill(os.getpid(), signal.SIGKILL)

@@ -16,6 +16,7 @@ from support.ended_jobs import job_folder
 from support.event_streams import add, all_events, segments
 from support.jobs import kill_keeper
 from support.wait import until
+from taskyard.disk.journal import Journal
 from taskyard.disk.kernel_lock import RangeLock
 from taskyard.errors import BadJobId, BadValue, EventsGone, JobNotFound
 from taskyard.kinds.shell import Shell
@@ -118,9 +119,11 @@ def test_an_event_is_a_message_with_its_id_and_time(home: str) -> None:
     }
 
 
-@pytest.mark.parametrize(
-    "torn", [b"\n", b'\n{"type": "sys', b'\n{"type": "system", "at": 1}', b"\n" + b"\x00\xff" * 3000]
-)
+#: An event of which the disk took all but the last newline, so that its writer was refused.
+REFUSED = b'\n{"type": "system", "subtype": "task_started", "task_id": "b00000000", "at": 1}'
+
+
+@pytest.mark.parametrize("torn", [b"\n", b'\n{"type": "sys', REFUSED, b"\n" + b"\x00\xff" * 3000])
 def test_a_torn_tail_is_neither_shown_nor_swallows_the_next(home: str, torn: bytes) -> None:
     first = add(home, n=0)
     with open(segments(home)[0], "ab") as file:
@@ -173,6 +176,19 @@ def test_a_gap_in_the_middle_is_not_stepped_over_in_silence(home: str) -> None:
 
     with pytest.raises(EventsGone):
         all_events(home)
+
+
+@pytest.mark.usefixtures("small")
+def test_a_segment_that_goes_while_it_is_about_to_be_read_is_missed(home: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    for n in range(30):
+        add(home, n=n)
+    events = Events(home, 0)
+    listed = Journal(f"{home}/events", segment_size=1000).segments()
+    segments(home)[0].unlink()
+    monkeypatch.setattr(Journal, "segments", lambda _: listed)
+
+    with pytest.raises(EventsGone):
+        list(events)
 
 
 def test_a_position_that_was_never_reached_is_refused(home: str) -> None:

@@ -34,10 +34,10 @@ _LONGEST_ID = 18
 
 def _arguments(parser: Parser) -> None:
     parser.add("-f", "--follow", action="store_true", help="Stay, and tell what happens; of one job, until its end.")
-    parser.add("--since", type=_event_id, metavar="ID", help="Only what came after this event.")
+    parser.add("--since", type=_event_id, metavar="EVENT", help="Only what came after this event.")
     parser.add("--now", action="store_true", help="With --follow: only what happens from now on.")
     parser.add("--last", type=whole, metavar="N", help="Only the last N that are there.")
-    parser.add("--job", metavar="ID", help="Only of this job.")
+    parser.add("--job", metavar="JOB", help="Only of this job.")
     parser.add_words("--type", metavar="TYPE", dest="types", help="Only started, progress or notification; or several.")
 
 
@@ -71,7 +71,7 @@ def _checked(args: Args) -> Collection[str]:
     if args.list is not None:
         raise UsageError(f"Events are of jobs, not of a list. See `taskyard task events --list {safe(args.list)}`.")
     if args.now and (args.since is not None or not args.follow):
-        raise UsageError("--now goes with --follow, and without --since ID.")
+        raise UsageError("--now goes with --follow, and without --since.")
     if args.last is not None and (args.follow or args.last < 0):
         raise UsageError("--last N takes a number from 0, and no --follow.")
     types = [f"{_PREFIX}{name.removeprefix(_PREFIX)}" for name in args.types or ()]
@@ -145,7 +145,7 @@ EVENTS = Command(
     _run,
     _arguments,
     "Print what happened to background jobs, oldest first: that they started, got on, ended. Each event has an id;\n"
-    "--since ID goes on right behind it, over any number of restarts. What is no longer kept is never left out in\n"
+    "--since EVENT goes on right behind it, over any number of restarts. What is no longer kept is never left out in\n"
     "silence. What happens to tasks on a list is told by `taskyard task events`.",
     examples=(
         "taskyard events -f",
