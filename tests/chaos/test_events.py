@@ -19,7 +19,7 @@ from support.racing import Race, Racer, fork
 from support.scale import scale
 from support.wait import until
 from taskyard.errors import JobNotFound
-from taskyard.runtime import event_stream, looking, telling
+from taskyard.runtime import event_stream, looking
 from taskyard.runtime.events import Event, Events
 from taskyard.runtime.folder import JobFolder
 from taskyard.runtime.ids import new_id
@@ -145,8 +145,7 @@ def life_of(folder: JobFolder, **facts: object) -> Callable[[], Callable[[], obj
                 "recipient": "ada",
                 **facts,
             }
-            born = Born(folder, record, None)
-            born.record[telling.POSITION] = telling.started(born.folder, born.record, keep=8)
+            born = Born(folder, record, event_segments=8)
             born.change(pid=None)
             life.finish(born, End("exited", 3))
 

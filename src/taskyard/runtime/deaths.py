@@ -14,7 +14,12 @@ import threading
 from taskyard.errors import TaskyardError
 from taskyard.runtime.folder import JobFolder
 from taskyard.runtime.looking import everything, look
-from taskyard.runtime.waiting import keeper_pidfd
+from taskyard.runtime.waiting import watch
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from taskyard.runtime.model import Job
+    from taskyard.runtime.waiting import Watched
 
 
 class Deaths:
@@ -25,7 +30,7 @@ class Deaths:
         self._home = home
         self._job = job
         self._new: list[str] = []
-        self._jobs: dict[int, str] = {}  #: by descriptor of the keeper
+        self._jobs: dict[int, tuple[str, Watched]] = {}  #: by descriptor of what tells of its end
         self._poll = select.poll()
 
     def watch(self, job_id: str) -> None:
@@ -52,8 +57,9 @@ class Deaths:
             while self._is_going_on():
                 pass
         finally:
-            for fd in (self._wake, *self._jobs):
-                os.close(fd)
+            os.close(self._wake)
+            for _, watched in self._jobs.values():
+                watched.close()
 
     def _living(self) -> list[str]:
         try:
@@ -66,8 +72,9 @@ class Deaths:
         for fd, what in self._poll.poll():
             if fd != self._wake:
                 self._poll.unregister(fd)
-                os.close(fd)
-                self._look(self._jobs.pop(fd))
+                job_id, watched = self._jobs.pop(fd)
+                watched.close()
+                self._look(job_id)
             elif not what & select.POLLIN:
                 return False  # nobody can ask for more
             else:
@@ -77,15 +84,18 @@ class Deaths:
         return True
 
     def _watch(self, job_id: str) -> None:
-        fd = keeper_pidfd(JobFolder(self._home, job_id))
-        if fd is None:
-            self._look(job_id)
+        job = self._look(job_id)
+        if job is None or job.is_final:
+            return
+        watched = watch(JobFolder(self._home, job_id), is_inside=job.is_inside)
+        if watched is None:
+            self._look(job_id)  # nobody keeps it any more
         else:
-            self._jobs[fd] = job_id
-            self._poll.register(fd, select.POLLIN)
+            self._jobs[watched.fileno()] = job_id, watched
+            self._poll.register(watched, select.POLLIN)
 
-    def _look(self, job_id: str) -> None:
+    def _look(self, job_id: str) -> Job | None:
         try:
-            look(self._home, job_id)
+            return look(self._home, job_id)
         except (TaskyardError, OSError):
-            pass  # gone by now, or we may not write: somebody else may
+            return None  # gone by now, or we may not write: somebody else may

@@ -3,7 +3,7 @@ An end is written once, whoever races to write it.
 
     1. notice            the decision: how it ended, and the news of it, in one file
     2. events/           it is told to the stream of events
-    3. end.json          linked from it, exclusively
+    3. end.json          linked from it, exclusively; then the JobEnded hooks are started, if there are any
     4. outbox/…/new/     the notice is renamed there: its source exists once, so whoever comes second finds nothing
 
 Whoever writes an end holds `keeper.lock`: the keeper for its life, or, after its death, one who found the job
@@ -21,6 +21,7 @@ from taskyard.errors import Damaged
 from taskyard.maildir import Box
 from taskyard.runtime import telling
 from taskyard.runtime.folder import JobFolder, outbox
+from taskyard.runtime.job_hooks import tell_hooks
 from taskyard.shapes import as_object
 
 TYPE_CHECKING = False
@@ -28,19 +29,22 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 
-def decide(folder: JobFolder, end: Mapping[str, object], news: Mapping[str, object] | None) -> None:
+def decide(
+    folder: JobFolder, end: Mapping[str, object], news: Mapping[str, object] | None, *, hooks: object = ()
+) -> None:
     """Write how the job ended, and bring the news to its recipient; no news, no notice.
 
+    `hooks` are the files that may name JobEnded hooks.
     What was decided before, by somebody who died over it, stands. The caller holds the job's lock.
     """
     is_new = read(folder.end) is None and read(folder.notice) is None
     if is_new:
         data = json.dumps({"end": end, "news": news}).encode()
         files.replace(folder.notice, data)
-    carry_out(folder, is_new=is_new)
+    carry_out(folder, hooks=hooks, is_new=is_new)
 
 
-def carry_out(folder: JobFolder, *, is_new: bool = False) -> None:
+def carry_out(folder: JobFolder, *, hooks: object = (), is_new: bool = False) -> None:
     """Do what is left to do of a decided end; `is_new`: all of it. The caller holds the job's lock."""
     decided = read(folder.notice)
     if decided is None:
@@ -50,6 +54,7 @@ def carry_out(folder: JobFolder, *, is_new: bool = False) -> None:
         if is_new or not telling.is_end_told(folder, record):
             telling.ended(folder, decided, record)
         _link(folder, decided)
+    tell_hooks(folder, hooks)
     news = as_object(decided.get("news"))
     if news is None:
         files.remove(folder.notice)

@@ -49,6 +49,10 @@ def _attempts(born: Born, request: Request, wires: Wires) -> End:
     attempt = 1
     while True:
         end = Loop(born, request, wires).run()
+        if request.arguments is not None:
+            from taskyard.runtime.facts import judged
+
+            end = judged(born.folder, end)
         if end.status is not JobStatus.FAILED or attempt > request.retries:
             return end
         attempt += 1
@@ -63,7 +67,7 @@ def finish(born: Born, end: End) -> None:
     for _ in range(2):
         try:
             told = news.of_end(born.folder, born.record, end)
-            ending.decide(born.folder, facts, told)
+            ending.decide(born.folder, facts, told, hooks=born.record.get("hooks"))
             if told is not None:
                 sinks.start_sinks(born.folder.home, told)
             return

@@ -33,6 +33,7 @@ class Request(NamedTuple):
     after: Sequence[str] = ()
     retries: int = 0
     event_segments: int | None = None  #: how many segments of the stream of events are kept; None: all
+    arguments: Mapping[str, object] | None = None  #: for a handler, which then has the last word on how it went
 
 
 def from_json(raw: Mapping[str, object]) -> Request:

@@ -10,7 +10,6 @@ import socket
 import sys
 
 from taskyard.disk import files
-from taskyard.runtime import telling
 from taskyard.runtime.folder import JobFolder
 from taskyard.runtime.keeper import kernel, life
 from taskyard.runtime.keeper.birth import Born
@@ -67,12 +66,16 @@ def _keep(fd: int) -> NoReturn:
         os.close(fd)
         _stand_alone(request.id)
         try:
-            born = Born(JobFolder(request.home, request.id), request.record, request.parent)
+            born = Born(
+                JobFolder(request.home, request.id),
+                request.record,
+                parent=request.parent,
+                arguments=request.arguments,
+                event_segments=request.event_segments,
+            )
         except Exception as error:
             _say({"id": request.id, "error": str(error)})
             raise
-        record = born.record  # where in the stream it began is written with what the record says next
-        record[telling.POSITION] = telling.started(born.folder, record, keep=request.event_segments)
         _say({"id": request.id, "pid": os.getpid()})
         _close_standard()
         life.live(born, request)
