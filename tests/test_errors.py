@@ -23,6 +23,8 @@ MADE: list[tuple[errors.TaskyardError, str, int]] = [
     (errors.JobNotFound("b00000000", nearest=["b00000001"]), "job_not_found", 4),
     (errors.KindNotFound("countdwn", nearest=["countdown"]), "kind_not_found", 4),
     (errors.OutputGone("b00000000", status="failed", cause="exited", exit_code=3), "output_gone", 4),
+    (errors.EventsGone(7, first=100, last=200), "events_gone", 4),
+    (errors.EventsGone(700, first=100, last=200), "events_gone", 4),
     (errors.NothingFree("ada", list_name="plan", open=2, taken=1), "nothing_free", 4),
     (errors.Conflict("x"), "conflict", 5),
     (errors.AlreadyClaimed("7", "bob"), "already_claimed", 5),

@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from taskyard.errors import Conflict as Conflict
     from taskyard.errors import Cycle as Cycle
     from taskyard.errors import Damaged as Damaged
+    from taskyard.errors import EventsGone as EventsGone
     from taskyard.errors import HookRefused as HookRefused
     from taskyard.errors import JobEnded as JobEnded
     from taskyard.errors import JobNotFound as JobNotFound
@@ -64,6 +65,7 @@ if TYPE_CHECKING:
     from taskyard.errors import Untrusted as Untrusted
     from taskyard.errors import UsageError as UsageError
     from taskyard.kinds.shell import Shell as Shell
+    from taskyard.runtime.events import Event as Event
     from taskyard.runtime.model import End as End
     from taskyard.runtime.model import Job as Job
     from taskyard.runtime.model import JobStatus as JobStatus
@@ -82,6 +84,7 @@ _HOMES = {
     "taskyard.async_app": ("AsyncYard", "open_async"),
     "taskyard.config": ("Settings",),
     "taskyard.kinds.shell": ("Shell",),
+    "taskyard.runtime.events": ("Event",),
     "taskyard.runtime.model": ("End", "Job", "JobStatus"),
     "taskyard.runtime.notice": ("Notice",),
     "taskyard.tasklist.model": ("Change", "Lease", "Listing", "Task", "TaskStatus"),
@@ -113,6 +116,8 @@ __all__ = [
     "Cycle",
     "Damaged",
     "End",
+    "Event",
+    "EventsGone",
     "HookRefused",
     "Job",
     "JobEnded",

@@ -10,7 +10,7 @@ import os
 import random
 import signal
 import traceback
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 
@@ -18,6 +18,7 @@ from support.killing import Prepare
 from support.racing import fork
 from taskyard.disk.processes import stat_fields
 from taskyard.kinds.shell import Shell
+from taskyard.runtime.events import Events
 from taskyard.runtime.folder import JobFolder
 from taskyard.runtime.jobs import Jobs
 from taskyard.runtime.keeper import service
@@ -127,12 +128,16 @@ def faults_of_ends(jobs: Jobs, started: Collection[str], *, silent: bool = False
     living = [job.id for job in jobs.list()]
     found = [f"{job_id} still lives" for job_id in living if job_id in started]
     told = notices_of_ends(jobs.home)
+    events = Counter((event.task_id, event.subtype) for event in Events(jobs.home))
     for job_id in started:
         job, folder = jobs.get(job_id), JobFolder(jobs.home, job_id)
         if job.end is None:
             found.append(f"{job_id} has no end: {job}")
         if len(told.get(job_id, ())) != (0 if silent else 1):
             found.append(f"{job_id} has the notices {told.get(job_id)}")
+        for subtype in ("task_started", "task_notification"):
+            if events[job_id, subtype] != 1:
+                found.append(f"{job_id} has {events[job_id, subtype]} events {subtype}")
         if os.path.lexists(folder.notice):
             found.append(f"the notice of {job_id} has not left")
         if os.path.lexists(folder.living):

@@ -30,7 +30,7 @@ COMMANDS: Mapping[str, Row] = {
     "send": Row("taskyard.cli.job.verbs:SEND", "Type into a job"),
     "release": Row("taskyard.cli.job.ps:RELEASE", "Let notices flow again after an emergency stop"),
     "lists": Row("taskyard.cli.lists", "All lists, and which one is current"),
-    "events": Row("taskyard.cli.events:EVENTS", "What happened on a list, as JSON lines, live if wanted"),
+    "events": Row("taskyard.cli.events:EVENTS", "What happens to jobs: each start, progress and end, live if wanted"),
     "logs": Row("taskyard.cli.logs:LOGS", "What a background job printed, live if wanted"),
     "gc": Row("taskyard.cli.gc:GC", "Make room: remove what old ended jobs left on disk"),
     "team": Row("taskyard.cli.team", "Teams of agents: who is in, who lives"),

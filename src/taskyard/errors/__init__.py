@@ -6,7 +6,7 @@ Every error Taskyard raises on purpose.
     + BadName, BadId, BadJobId, BadText, BadValue
   x NotFound                exit 4
     + TaskNotFound, RecipientNotFound, TeamNotFound, ListNotFound, JobNotFound, KindNotFound,
-      OutputGone, NothingFree
+      OutputGone, EventsGone, NothingFree
   x Conflict                exit 5   well formed, wrong moment: look again
     + AlreadyClaimed, AlreadyResolved, StillOpen, Blocked, AgentBusy, BadTransition, Cycle,
       LeaseLost, HookRefused, AcceptanceFailed, Untrusted, PathsOverlap, AlreadyExists,
@@ -61,6 +61,7 @@ from taskyard.errors.general import (
     shown,
 )
 from taskyard.errors.missing import (
+    EventsGone,
     JobNotFound,
     KindNotFound,
     ListNotFound,
@@ -91,6 +92,7 @@ __all__ = [
     "Conflict",
     "Cycle",
     "Damaged",
+    "EventsGone",
     "HookRefused",
     "JobEnded",
     "JobNotFound",

@@ -2,12 +2,14 @@
 An end is written once, whoever races to write it.
 
     1. notice            the decision: how it ended, and the news of it, in one file
-    2. end.json          linked from it, exclusively; then the JobEnded hooks are started, if there are any
-    3. outbox/…/new/     the notice is renamed there: its source exists once, so whoever comes second finds nothing
-    4. jobs/.living/     the job has no name there any more: nobody need look whether something is left to do
+    2. events/           it is told to the stream of events
+    3. end.json          linked from it, exclusively; then the JobEnded hooks are started, if there are any
+    4. outbox/…/new/     the notice is renamed there: its source exists once, so whoever comes second finds nothing
+    5. jobs/.living/     the job has no name there any more: nobody need look whether something is left to do
 
 Whoever writes an end holds `keeper.lock`: the keeper for its life, or, after its death, one who found the job
 without an end. A death between two steps is made good by the next look: from the notice on everything is decided.
+The event comes before the end, since with the end in place anyone may file the notice away, and the decision with it.
 """
 
 from __future__ import annotations
@@ -21,6 +23,7 @@ from taskyard.errors import BadName, Damaged, StorageError
 from taskyard.maildir import Box
 from taskyard.message_ids import is_id
 from taskyard.names import folder_name
+from taskyard.runtime import telling
 from taskyard.runtime.folder import JobFolder, outbox
 from taskyard.runtime.job_hooks import tell_hooks
 from taskyard.shapes import as_object
@@ -38,17 +41,21 @@ def decide(
     `hooks` are the files that may name JobEnded hooks.
     What was decided before, by somebody who died over it, stands. The caller holds the job's lock.
     """
-    if not _is_end(folder.end) and decided(folder) is None:
+    is_new = not _is_end(folder.end) and decided(folder) is None
+    if is_new:
         data = json.dumps({"end": end, "news": news}).encode()
         files.replace(folder.notice, data)
-    carry_out(folder, hooks=hooks)
+    carry_out(folder, hooks=hooks, is_new=is_new)
 
 
-def carry_out(folder: JobFolder, *, hooks: object = ()) -> None:
-    """Do what is left to do of a decided end. The caller holds the job's lock."""
+def carry_out(folder: JobFolder, *, hooks: object = (), is_new: bool = False) -> None:
+    """Do what is left to do of a decided end; `is_new`: all of it. The caller holds the job's lock."""
     decision = decided(folder)
     if decision is not None:
         if not _is_end(folder.end):
+            record = {} if is_new and decision.get("news") is not None else read(folder.record) or {}
+            if is_new or not telling.is_end_told(folder, record):
+                telling.ended(folder, decision, record)
             _link(folder, decision)
         tell_hooks(folder, hooks)
         _send(folder, decision)

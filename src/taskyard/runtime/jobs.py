@@ -215,6 +215,7 @@ class Jobs:
             "pty": wanted.pty,
             "leave_children": wanted.leave_children,
             "retries": wanted.retries,
+            "event_segments": self._settings.event_segments,
             "on_parent_exit": on_exit,
             "starter": starter if (on_exit == "kill" or not backgrounded) and parent is None else None,
             "parent": parent,

@@ -32,7 +32,12 @@ def of_end(folder: JobFolder, record: Mapping[str, object], end: End) -> dict[st
     """The notice of an end; None where nobody is to hear of it."""
     if record.get("silent") or record.get("isBackgrounded") is False:
         return None  # whoever watches it in the foreground sees its end
-    news: dict[str, object] = {
+    return signed(folder.home, words_of_end(folder, record, end))
+
+
+def words_of_end(folder: JobFolder, record: Mapping[str, object], end: End) -> dict[str, object]:
+    """What there is to say of an end, not signed."""
+    return {
         **_about(folder, record),
         "priority": str(record.get("priority") or "later"),
         "status": end.status.value,
@@ -40,7 +45,6 @@ def of_end(folder: JobFolder, record: Mapping[str, object], end: End) -> dict[st
         "exitCode": end.exit_code,
         "at": end.at,
     }
-    return signed(folder.home, news)
 
 
 def tell_stall(folder: JobFolder, record: Mapping[str, object], tail: str) -> None:

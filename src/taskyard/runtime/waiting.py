@@ -79,6 +79,10 @@ class Watched:
         return self
 
     def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Wait no longer."""
         for fd in self._fds:
             os.close(fd)
 

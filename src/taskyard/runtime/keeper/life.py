@@ -8,7 +8,7 @@ import time
 from taskyard.clock import now_ms
 from taskyard.disk import files
 from taskyard.errors import StorageError
-from taskyard.runtime import ending, news, sinks
+from taskyard.runtime import ending, news, sinks, telling
 from taskyard.runtime.keeper.growth import SECTOR
 from taskyard.runtime.keeper.kernel import FULL, has_plenty, punch, why_full
 from taskyard.runtime.keeper.ladder import sweep
@@ -47,7 +47,7 @@ def live(born: Born, request: Request) -> None:
 
 
 def _lived(born: Born, request: Request) -> End:
-    wires = Wires(born, request, lambda tail: news.tell_stall(born.folder, born.record, tail))
+    wires = Wires(born, request, lambda tail: _tell_stall(born, tail))
     queue = Queue(born, request)
     if not queue.try_now():
         while not queue.is_over:
@@ -56,6 +56,12 @@ def _lived(born: Born, request: Request) -> End:
         return End("stopped", by=queue.stopped_by, at=now_ms())
     end = _attempts(born, request, wires)
     return end._replace(output_lost=wires.lost or end.output_lost)
+
+
+def _tell_stall(born: Born, tail: str) -> None:
+    """Say that the job seems to wait for an answer: to whoever started it, and to those who follow its progress."""
+    news.tell_stall(born.folder, born.record, tail)
+    telling.progress(born.folder, born.record, needs_input=True)
 
 
 def _attempts(born: Born, request: Request, wires: Wires) -> End:

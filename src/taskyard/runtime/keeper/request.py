@@ -32,6 +32,7 @@ class Request(NamedTuple):
     slots: Mapping[str, int] = {}  #: how many may run at once, by the name of the queue
     after: Sequence[str] = ()
     retries: int = 0
+    event_segments: int | None = None  #: how many segments of the stream of events are kept; None: all
     arguments: Mapping[str, object] | None = None  #: for a handler, which then has the last word on how it went
 
 

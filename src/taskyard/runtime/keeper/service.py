@@ -73,6 +73,7 @@ def _keep(fd: int) -> NoReturn:
                 request.record,
                 parent=request.parent,
                 arguments=request.arguments,
+                event_segments=request.event_segments,
             )
         except StorageError as error:
             _say({"id": request.id, "path": error.path, "error": error.why, "advice": error.advice})
