@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from support.ended_jobs import end_job, finish_halfway, job_folder
+from support.ended_jobs import end_job, finish, finish_halfway, job_folder
 from support.job_chaos import (
     Crowd,
     a_keepers_life,
@@ -28,6 +28,8 @@ from support.scale import FULL
 from support.wait import until
 from taskyard.clock import now_ms
 from taskyard.kinds.shell import Shell
+from taskyard.runtime import telling
+from taskyard.runtime.ending import read
 from taskyard.runtime.folder import JobFolder, living_folder
 from taskyard.runtime.jobs import Jobs
 from taskyard.runtime.model import End
@@ -72,24 +74,37 @@ def test_a_keeper_killed_before_any_call_of_its_life_leaves_one_end_and_one_noti
     print(f"{name}: {deaths} deaths, {unborn} before birth, in {time.monotonic() - began:.1f} s")
 
 
+def _begun(home: str) -> JobFolder:
+    folder = job_folder(home, host="")
+    telling.started(folder, {})
+    return folder
+
+
 def _lost(home: str) -> str:
-    return job_folder(home, host="").id
+    return _begun(home).id
 
 
 def _decided(home: str) -> str:
-    folder = job_folder(home)
+    folder = _begun(home)
     finish_halfway(folder, End("exited", 0, at=now_ms()))
     os.unlink(folder.end)
     return folder.id
 
 
 def _unsent(home: str) -> str:
-    folder = job_folder(home)
+    folder = _begun(home)
     finish_halfway(folder, End("exited", 0, at=now_ms()))
+    telling.ended(folder, read(folder.notice) or {}, {})
     return folder.id
 
 
-REMAINS = {"lost": _lost, "decided": _decided, "written, not sent": _unsent, "sent": end_job}
+def _sent(home: str) -> str:
+    folder = _begun(home)
+    finish(folder, End("exited", 0, at=now_ms()))
+    return folder.id
+
+
+REMAINS = {"lost": _lost, "decided": _decided, "written, not sent": _unsent, "sent": _sent}
 
 
 @pytest.mark.req("B-05", "B-08")
