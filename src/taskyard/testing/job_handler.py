@@ -178,9 +178,7 @@ async def _one_whose_keeper_is_killed_is_lost_and_nothing_of_it_runs(yard: Yard)
     assert ended.end is not None and ended.end.cause == "lost", f"{ended.end}"
     assert (ended.status, ended.end.proof) == (JobStatus.FAILED, "best_effort"), f"{ended.end}"
     fields = stat_fields(str(ended.pid))
-    assert fields is None or fields[0] in ("Z", "X"), (
-        f"process {ended.pid} runs on"
-    )  # zombies do not
+    assert fields is None or fields[0] in ("Z", "X"), f"process {ended.pid} runs on"  # zombies do not
     _assert_told(yard, job.id, "failed")
 
 
