@@ -13,6 +13,7 @@ import time
 
 from taskyard.disk.inotify import Inotify
 from taskyard.runtime.folder import JobFolder
+from taskyard.runtime.output_text import TerminalText
 from taskyard.runtime.waiting import keeper_pidfd
 
 TYPE_CHECKING = False
@@ -31,11 +32,14 @@ class _Moved(Exception):
     """The person sent it to the background."""
 
 
-def watch(jobs: Jobs, job: Job, *, quiet: bool = False) -> Job:
-    """Show a job's output until it is over, or moved to the background."""
+def watch(jobs: Jobs, job: Job, *, quiet: bool = False, safely: bool = False) -> Job:
+    """Show a job's output until it is over, or moved to the background.
+
+    `safely`: nothing of it acts on a terminal; for a job that has no terminal of its own, and no use for ours.
+    """
     folder = JobFolder(jobs.home, job.id)
     with _Keyboard() as keyboard:
-        view = _View(folder, keyboard, hint=not quiet and keyboard.is_on)
+        view = _View(folder, keyboard, hint=not quiet and keyboard.is_on, safely=safely and sys.stdout.isatty())
         try:
             view.follow()
         except _Moved:
@@ -51,12 +55,13 @@ def watch(jobs: Jobs, job: Job, *, quiet: bool = False) -> Job:
 class _View:
     """What was shown so far, and what to wait for."""
 
-    def __init__(self, folder: JobFolder, keyboard: _Keyboard, *, hint: bool) -> None:
+    def __init__(self, folder: JobFolder, keyboard: _Keyboard, *, hint: bool, safely: bool) -> None:
         self._folder = folder
         self._keyboard = keyboard
         self._hint_at = time.monotonic() + _HINT_AFTER if hint else None
         self._output = os.open(folder.output, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
         self._offset = 0
+        self._safe = TerminalText(colours=True) if safely else None
 
     def follow(self) -> None:
         """Until the job is over."""
@@ -77,6 +82,8 @@ class _View:
         finally:
             events.close()
         self.show()
+        if self._safe is not None:
+            sys.stdout.write(self._safe.finish())
 
     def _until_gone(self, poll: select.poll, events: Inotify, keeper: int) -> None:
         while True:
@@ -103,7 +110,7 @@ class _View:
         out = sys.stdout.buffer
         while self._skip_what_is_gone() and (data := os.pread(self._output, _CHUNK, self._offset)):
             self._offset += len(data)
-            out.write(data)
+            out.write(data if self._safe is None else self._safe.feed(data).encode())
         out.flush()
 
     def _skip_what_is_gone(self) -> bool:

@@ -58,7 +58,7 @@ def _run(args: Args) -> int:
         return answer(args, lambda: shown, lambda: [f"{job.id}"], ids=[job.id])
     from taskyard.cli.job.attached import watch
 
-    job = watch(jobs, job, quiet=args.quiet or args.as_json)
+    job = watch(jobs, job, quiet=args.quiet or args.as_json, safely=not args.pty)
     if args.as_json:
         answer(args, lambda: {**job_to_json(job), "backgroundTaskId": None if job.is_final else job.id}, list)
     if not job.is_final:
