@@ -21,7 +21,7 @@ from taskyard.errors import BadName, Damaged, StorageError
 from taskyard.maildir import Box
 from taskyard.message_ids import is_id
 from taskyard.names import folder_name
-from taskyard.runtime.folder import JobFolder, outbox
+from taskyard.runtime.folder import JobFolder, forget_living, outbox
 from taskyard.shapes import as_object
 
 TYPE_CHECKING = False
@@ -47,7 +47,7 @@ def carry_out(folder: JobFolder) -> None:
         if not _is_end(folder.end):
             _link(folder, decision)
         _send(folder, decision)
-    files.remove(folder.living)
+    forget_living(folder)
 
 
 def decided(folder: JobFolder) -> dict[str, object] | None:

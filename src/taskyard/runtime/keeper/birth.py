@@ -86,12 +86,8 @@ class Born:
         Raises:
             StorageError: it was moved away.
         """
-        try:
-            if os.path.samestat(os.fstat(self.descriptor), os.lstat(self.folder.path)):
-                return
-        except OSError:
-            pass
-        raise StorageError(self.folder.path, "it is not the folder of the job any more")
+        if not is_there(self.folder) or not os.path.samestat(os.fstat(self.descriptor), os.lstat(self.folder.path)):
+            raise StorageError(self.folder.path, "it is not the folder of the job any more")
 
     def _clear_away(self) -> None:
         """Leave nothing of a job that could not be made."""
