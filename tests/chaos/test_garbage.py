@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -23,12 +24,15 @@ from taskyard.runtime.model import End
 
 FILES = ("job.json", "end.json", "notice", "output", "keeper.lock", "control", "children", "children/b00000000")
 
-NAMES = """
-    id type status description command startTime endTime totalPausedMs outputFile isBackgrounded toolUseId agentId parent
-    depth waitsFor needsInput isPaused pid pidStart host attempt onParentExit facts recipient priority silent answers
+NAMES = re.findall(
+    r"\w+",
+    """
+    id type status description command startTime endTime totalPausedMs outputFile isBackgrounded toolUseId agentId
+    parent depth waitsFor needsInput isPaused pid pidStart host attempt onParentExit facts recipient priority silent answers
     cause exitCode signal error proof survivors leftovers kept by at durationMs pausedMs size base header outputLost
     end news taskId summary check takesInput instance
-""".split()
+    """,
+)
 
 WORDS = st.sampled_from(
     ["", "kill", "keep", "exited", "stopped", "../../x", "\x1b[31m", "a\nb", "me", "b00000000", "1"]

@@ -32,6 +32,9 @@ _LONGEST = 1e6
 
 _CHUNK = 65536
 
+#: How many answers stay in a record: whoever asked may be slow to read, and many may ask.
+_ANSWERS = 100
+
 #: Read from a terminal at a time.
 _MOST_CHUNKS = 64
 
@@ -172,7 +175,7 @@ class Wires:
             self._born.change(isBackgrounded=True)
             done = True
         if isinstance(token := wish.get("token"), str):
-            self._answers = {**dict(list(self._answers.items())[-15:]), token: done}
+            self._answers = {**dict(list(self._answers.items())[-_ANSWERS:]), token: done}
             self._born.change(answers=self._answers)
 
     def drain(self) -> None:
