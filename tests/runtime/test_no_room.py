@@ -115,6 +115,20 @@ def test_where_there_is_room_nothing_is_said_to_be_lost_and_nothing_more_is_kept
     assert taskyard("wait", job.id, "--json").data["output_lost"] is None
 
 
+@pytest.mark.req("O-09", "B-05")
+def test_on_a_disk_that_stays_full_there_is_room_to_say_how_a_job_ended(jobs: Jobs, disk: Path) -> None:
+    job = jobs.start(Shell(f"echo hi; until [ -e {disk}/go ]; do sleep 0.01; done; exit 5"))
+    until(lambda: os.path.getsize(job.output_file))
+    (disk / "not yet").touch()
+    fill(disk / "taken")
+    (disk / "not yet").rename(disk / "go")
+
+    assert ended(jobs, job) == ("exited", 5, FULL)
+    assert Path(job.output_file).read_text(encoding="utf-8") == "hi\n"
+    (notice,) = Outbox(jobs.home).take()
+    assert notice.task_id == job.id
+
+
 @pytest.mark.req("O-09", "B-08")
 def test_others_who_take_every_block_that_becomes_free_do_not_hide_how_a_job_ended(jobs: Jobs, disk: Path) -> None:
     job = jobs.start(Shell(f"until [ -e {disk}/jobs/go ]; do sleep 0.01; done; exit 6"))

@@ -24,7 +24,7 @@ from taskyard.maildir import Box
 from taskyard.message_ids import is_id
 from taskyard.names import folder_name
 from taskyard.runtime import telling
-from taskyard.runtime.folder import JobFolder, outbox
+from taskyard.runtime.folder import JobFolder, forget_living, outbox
 from taskyard.runtime.job_hooks import tell_hooks
 from taskyard.shapes import as_object
 
@@ -59,7 +59,7 @@ def carry_out(folder: JobFolder, *, hooks: object = (), is_new: bool = False) ->
             _link(folder, decision)
         tell_hooks(folder, hooks)
         _send(folder, decision)
-    files.remove(folder.living)
+    forget_living(folder)
 
 
 def decided(folder: JobFolder) -> dict[str, object] | None:

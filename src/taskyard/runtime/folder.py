@@ -106,6 +106,20 @@ def living_folder(home: str) -> str:
     return f"{home}/jobs/.living"
 
 
+def forget_living(folder: JobFolder) -> None:
+    """Take away a job's name among the living, if it has one.
+
+    Raises:
+        StorageError: it cannot be, or their folder is a link.
+    """
+    names = living_folder(folder.home)
+    try:
+        files.check_folder(names, os.lstat(names))
+    except FileNotFoundError:
+        return
+    files.remove(folder.living)
+
+
 def outbox(home: str, recipient: str) -> str:
     """Where notices for `recipient` (a folder name) wait."""
     return f"{home}/outbox/{recipient}"

@@ -116,7 +116,8 @@ def check_text(text: str) -> bytes:
         data = text.encode("utf-8", "surrogateescape")
     except UnicodeEncodeError as error:
         raise BadText("input", f"holds a lone surrogate (U+{ord(text[error.start]):04X})") from None
-    # Control characters take more room on the way than they have.
-    if len(data) > _LONGEST_TEXT or len(encoded({"text": text})) > LONGEST - _AROUND:
+    if len(data) > _LONGEST_TEXT:
         raise BadText("input", f"has {len(data):,} bytes; at most {_LONGEST_TEXT:,} fit at once")
+    if len(encoded({"text": text})) > LONGEST - _AROUND:
+        raise BadText("input", "has too many control characters to fit at once; send it in parts")
     return data

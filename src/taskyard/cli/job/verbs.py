@@ -87,7 +87,10 @@ def _stop_line(stopped: Stopped) -> str:
 
 
 def _pause(args: Args) -> int:
-    return _steered(args, jobs_of(args).pause(args.id), "paused", "was paused already")
+    jobs = jobs_of(args)
+    done = jobs.pause(args.id)
+    is_paused = done or jobs.get(args.id).is_paused
+    return _steered(args, done, "paused", "was paused already" if is_paused else "has not begun, or is about to end")
 
 
 def _resume(args: Args) -> int:

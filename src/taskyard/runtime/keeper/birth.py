@@ -27,8 +27,8 @@ _NEW = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _LAST_WORDS = 65536
 
 
-#: How many answers stay in a record for those who asked.
-_ANSWERS = 15
+#: How many answers stay in a record: whoever asked may be slow to read, and many may ask.
+_ANSWERS = 100
 
 
 class Born:
@@ -112,12 +112,8 @@ class Born:
         Raises:
             StorageError: it was moved away.
         """
-        try:
-            if os.path.samestat(os.fstat(self.descriptor), os.lstat(self.folder.path)):
-                return
-        except OSError:
-            pass
-        raise StorageError(self.folder.path, "it is not the folder of the job any more")
+        if not is_there(self.folder) or not os.path.samestat(os.fstat(self.descriptor), os.lstat(self.folder.path)):
+            raise StorageError(self.folder.path, "it is not the folder of the job any more")
 
     def _clear_away(self) -> None:
         """Leave nothing of a job that could not be made."""

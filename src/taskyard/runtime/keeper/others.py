@@ -112,5 +112,5 @@ def send(folder: JobFolder, wish: Mapping[str, object]) -> bool:
 
 
 def encoded(wish: Mapping[str, object]) -> bytes:
-    """A wish as it goes through the pipe."""
-    return json.dumps(wish, ensure_ascii=False).encode("utf-8", "surrogatepass") + b"\n"
+    """A wish as it goes through the pipe: on a line of its own, also behind one that somebody left unfinished."""
+    return b"\n" + json.dumps(wish, ensure_ascii=False).encode("utf-8", "surrogatepass") + b"\n"
