@@ -20,6 +20,7 @@ from taskyard.runtime import looking, steering, waiting
 from taskyard.runtime.folder import JobFolder
 from taskyard.runtime.gc import maybe_collect
 from taskyard.runtime.ids import is_job_id, new_id
+from taskyard.runtime.lifeline import lifeline
 from taskyard.runtime.starting import Forker, start_alone
 
 TYPE_CHECKING = False
@@ -63,6 +64,8 @@ if TYPE_CHECKING:
         @property
         def retries(self) -> int: ...
         @property
+        def retry_delay(self) -> float: ...
+        @property
         def tool_use_id(self) -> str | None: ...
 
 
@@ -83,14 +86,31 @@ class Jobs:
         self._alone = alone
         self._forker = Forker()
 
-    def start(self, spec: Spec, *, backgrounded: bool = True, after: Sequence[str] = ()) -> Job:
+    def start(
+        self,
+        spec: Spec,
+        *,
+        backgrounded: bool = True,
+        after: Sequence[str] = (),
+        after_any: Sequence[str] = (),
+        window: tuple[int, int] | None = None,
+    ) -> Job:
         """Start a job; when this returns it is there for everybody.
+
+        Args:
+            spec: What shall run.
+            backgrounded: Its end is told by a notice; else whoever starts it watches it.
+            after: Jobs that must have completed; it does not run if one of them ends otherwise.
+            after_any: Jobs that must be over, however they ended.
+            window: Rows and columns of its terminal, if it has one.
 
         Raises:
             UsageError: something in it cannot be.
             BackgroundDisabled: nothing may run in the background here.
         """
         request = self.request(spec, backgrounded=backgrounded, after=[self.get(other).id for other in after])
+        request["after_any"] = [self.get(other).id for other in after_any]
+        request["window"] = window
         if self._alone:
             start_alone(request)
         else:
@@ -136,8 +156,7 @@ class Jobs:
 
     def send(self, job_id: str, text: str, *, close: bool = False) -> bool:
         """Type into a job; False if it takes no input."""
-        steering.check_text(text)
-        done = steering.tell(self.home, job_id, {"do": "answer", "text": text}) if text else True
+        done = steering.type_in(self.home, job_id, text)
         return steering.tell(self.home, job_id, {"do": "close_input"}) and done if close else done
 
     def ask(self, request: Mapping[str, object]) -> int:
@@ -145,7 +164,12 @@ class Jobs:
         return self._forker.ask(request)
 
     def to_background(self, job_id: str) -> bool:
-        """Say that nobody watches a job in the foreground any more: its end will be told by a notice."""
+        """Say that nobody watches a job in the foreground any more: its end will be told by a notice.
+
+        Raises:
+            BackgroundDisabled: nothing may run in the background here.
+        """
+        check_background()
         return steering.tell(self.home, job_id, {"do": "background"})
 
     def close(self) -> None:
@@ -170,16 +194,15 @@ class Jobs:
 
     def request(self, spec: Spec, *, backgrounded: bool = True, after: Sequence[str] = ()) -> dict[str, object]:
         """What a keeper is asked for."""
-        for setting in _DISABLED:
-            if backgrounded and os.environ.get(setting, "").lower() in ("1", "true", "yes"):
-                raise BackgroundDisabled(setting)
+        if backgrounded:
+            check_background()
         make_private_folder(self.home)
         job_id = new_id(spec.letter)
         folder = JobFolder(self.home, job_id)
         parent = os.environ.get("TASKYARD_JOB")
         parent = parent if is_job_id(parent) else None
         depth = self._depth(parent)
-        on_exit = spec.on_parent_exit or ("kill" if self.agent or parent else "keep")
+        on_exit, starter = lifeline(self.home, self.agent, wish=spec.on_parent_exit, parent=parent, alone=self._alone)
         env = dict(os.environ if spec.env is None else spec.env)
         env.update(TASKYARD_JOB=job_id, TASKYARD_INSTANCE=job_id, TASKYARD_HOME=self.home)
         return {
@@ -196,14 +219,16 @@ class Jobs:
             "output_cap": spec.output_cap or self._settings.job_output_cap,
             "stall_after": self._settings.stall_after,
             "slots": {"jobs": self._settings.job_limit, spec.type: self._settings.shell_limit},
+            "starts_per_minute": self._settings.job_starts_per_minute,
             "after": list(after),
             "grace": spec.grace,
             "stdin": spec.stdin,
             "pty": spec.pty,
             "leave_children": spec.leave_children,
             "retries": spec.retries,
+            "retry_delay": spec.retry_delay,
             "on_parent_exit": on_exit,
-            "starter": [os.getpid(), process_start()] if on_exit == "kill" and parent is None else None,
+            "starter": starter,
             "parent": parent,
         }
 
@@ -217,12 +242,26 @@ class Jobs:
             "startTime": now_ms(),
             "outputFile": folder.output,
             "isBackgrounded": backgrounded,
+            "watcher": None if backgrounded else [os.getpid(), process_start()],
             "toolUseId": spec.tool_use_id,
             "agentId": self.agent,
             "recipient": folder_name("an agent", self.agent or "me"),
             "takesInput": spec.stdin or spec.pty,
+            "grace": float(spec.grace),
+            "retries": spec.retries,
             "host": this_host(),
         }
+
+
+def check_background() -> None:
+    """Let nothing go to the background where that is switched off.
+
+    Raises:
+        BackgroundDisabled: it is.
+    """
+    for setting in _DISABLED:
+        if os.environ.get(setting, "").strip().lower() in ("1", "true", "yes", "on"):
+            raise BackgroundDisabled(setting)
 
 
 def _umask() -> int:

@@ -56,6 +56,16 @@ def everything(home: str, *, ended: bool = False) -> list[Job]:
     return sorted(found, key=lambda job: (job.start_time, job.id))
 
 
+def glance(home: str, job_id: str) -> Job | None:
+    """One job as its files tell, if they do: for those who look in passing. Nothing is written, also of a lost one."""
+    folder = JobFolder(home, job_id)
+    if not is_job_id(job_id):
+        return None
+    if (raw_end := ending.read(folder.end)) is not None:
+        return _over(folder, raw_end)
+    return _living(folder) if keeper_of(folder) is not None else None
+
+
 def _names(home: str) -> Iterator[str]:
     try:
         names = os.listdir(f"{home}/jobs")
@@ -66,6 +76,8 @@ def _names(home: str) -> Iterator[str]:
 
 def _look(folder: JobFolder, *, even_ended: bool = True) -> Job | None:
     """A job, or None if there is none that can be read (or it is over, and only the living are asked for)."""
+    if not even_ended and os.path.lexists(folder.end):
+        return None  # of ten thousand jobs most are over: one look at a name each
     for _ in range(3):
         if (raw_end := ending.read(folder.end)) is not None:
             return _over(folder, raw_end) if even_ended else None

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
+import time
 
 from taskyard.errors import JobEnded
 from taskyard.runtime.folder import JobFolder
-from taskyard.runtime.keeper.control import LONGEST
 from taskyard.runtime.keeper.others import send
 from taskyard.runtime.looking import look
 from taskyard.runtime.model import Job
@@ -15,7 +15,16 @@ from taskyard.typed import NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
+
+#: Bytes of input that fit into one message to a keeper, however they are written in JSON (6 for 1 at worst).
+PIECE = 512
+
+#: Bytes of input at once: more is a file, and its name is shorter.
+MOST_INPUT = 1_000_000
+
+#: How long a command may leave its input unread before we give up, and how often we try meanwhile, in seconds.
+_PATIENCE, _TRY_EVERY = 5.0, 0.02
 
 #: How much longer than its grace a stop may take: KILL, the sweep, the last writes.
 _BEYOND = 8.0
@@ -46,7 +55,8 @@ def asked_to_stop(home: str, job_ids: Sequence[str], *, by: str, grace: float | 
     for job in before:
         if not job.is_final:
             send(JobFolder(home, job.id), {"do": "stop", "by": by, **({} if grace is None else {"grace": grace})})
-    return before, (3.0 if grace is None else grace) + _BEYOND
+    longest = max((job.grace for job in before), default=0.0) if grace is None else grace
+    return before, longest + _BEYOND
 
 
 def outcome_of(before: Job, after: Job) -> Stopped:
@@ -78,11 +88,37 @@ def tell(home: str, job_id: str, wish: dict[str, object], *, timeout: float = 5.
     return answer_to(folder, token, timeout)
 
 
-def check_text(text: str) -> bytes:
-    """Input for a job, if it fits into one message to its keeper."""
-    data = text.encode("utf-8", "surrogateescape")
-    if len(data) > LONGEST // 2:
-        from taskyard.errors import BadText
+def type_in(home: str, job_id: str, text: str) -> bool:
+    """Type into a job, piece by piece, as it reads; False if it takes no input, or has stopped reading.
 
-        raise BadText("input", f"has {len(data):,} bytes; at most {LONGEST // 2:,} fit at once")
+    Raises:
+        JobEnded: it is over.
+    """
+    for piece in pieces(check_text(text)):
+        deadline = time.monotonic() + _PATIENCE
+        while not tell(home, job_id, {"do": "answer", "text": piece}):
+            if not look(home, job_id).takes_input or time.monotonic() > deadline:
+                return False
+            time.sleep(_TRY_EVERY)  # its pipe is full, which only it can change, and nobody tells
+    return True
+
+
+def pieces(data: bytes) -> Iterator[str]:
+    """Input in parts that fit into a message each; a character may be cut in two, and is whole again behind it."""
+    for at in range(0, len(data), PIECE):
+        yield data[at : at + PIECE].decode("utf-8", "surrogateescape")
+
+
+def check_text(text: str) -> bytes:
+    """Input for a job as bytes, if it is not too much."""
+    from taskyard.errors import BadText
+
+    try:
+        data = text.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError as error:
+        raise BadText("input", "holds half a character, which no bytes stand for") from error
+    if len(data) > MOST_INPUT:
+        raise BadText(
+            "input", f"has {len(data):,} bytes; at most {MOST_INPUT:,} fit at once: send a file's name instead"
+        )
     return data

@@ -9,17 +9,23 @@ from taskyard.clock import now_ms
 from taskyard.disk import files
 from taskyard.errors import StorageError
 from taskyard.runtime import ending, news, sinks
+from taskyard.runtime.keeper.idle import Rest
 from taskyard.runtime.keeper.kernel import punch, reserve
 from taskyard.runtime.keeper.loop import Loop
 from taskyard.runtime.keeper.queue import Queue
 from taskyard.runtime.keeper.wires import Wires
 from taskyard.runtime.model import End, JobStatus
 from taskyard.runtime.records import end_to_json
+from taskyard.typed import cast
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from taskyard.runtime.keeper.birth import Born
     from taskyard.runtime.keeper.request import Request
+
+
+#: Attempts whose ends a record tells of.
+_REMEMBERED = 20
 
 
 def live(born: Born, request: Request) -> None:
@@ -31,6 +37,9 @@ def live(born: Born, request: Request) -> None:
             wires.sleep(queue.until, queue)
     if queue.stopped_by is not None:
         finish(born, End("stopped", by=queue.stopped_by, at=now_ms()))
+        return
+    if queue.refused:
+        finish(born, End("error", error=queue.refused, at=now_ms()))
         return
     end = _attempts(born, request, wires)
     wires.drain()
@@ -46,7 +55,19 @@ def _attempts(born: Born, request: Request, wires: Wires) -> End:
         if end.status is not JobStatus.FAILED or attempt > request.retries:
             return end
         attempt += 1
-        born.change(attempt=attempt)
+        _note_attempt(born, end, attempt)
+        rest = Rest(request, attempt)
+        while not rest.is_over:
+            wires.sleep(rest.until, rest)
+        if rest.stopped_by is not None:
+            return end._replace(cause="stopped", by=rest.stopped_by, at=now_ms())
+
+
+def _note_attempt(born: Born, end: End, attempt: int) -> None:
+    """Write down how an attempt ended, and that another comes."""
+    earlier = born.record.get("earlier")
+    known = cast("list[object]", earlier) if isinstance(earlier, list) else []
+    born.change(attempt=attempt, earlier=[*known, end_to_json(end)][-_REMEMBERED:])
 
 
 def finish(born: Born, end: End) -> None:
