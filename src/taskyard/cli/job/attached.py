@@ -35,6 +35,9 @@ if TYPE_CHECKING:
 #: Without file events, output is looked for this often, in seconds.
 _BLIND_LOOK = 0.1
 
+#: A shell does not tell a running program that it is in the foreground again: so often we look, in seconds.
+_FOREGROUND_LOOK = 0.5
+
 #: Input that the command does not read yet is offered again this often, in seconds.
 _OFFER_EVERY = 0.05
 
@@ -80,7 +83,7 @@ class Attached:
         self._signals, self._keyboard, self._live = signals, keyboard, live
         self._hint, self._reads = hint, reads
         self._held = b""  # typed, and not taken yet
-        self._offer_at = 0.0
+        self._offer_at = self._look_at = 0.0
         self._input_is_over = False
         self._stops, self._signal, self._gives_up = 0, 0, float("inf")
         self._is_done = self._moved = False
@@ -124,15 +127,14 @@ class Attached:
     def _until_gone(self, poll: select.poll, events: Inotify | None, keeper: int) -> None:
         while not self._is_done:
             more = self._live.show()
-            self._live.draw_status(*self._keys())
+            self._tell_status()
             self._listen(poll)
             patience = 0.0 if more else self._patience(blind=events is None)
             ready = {fd for fd, _ in poll.poll(patience * 1000)}
             if events is not None and events.fd in ready:
                 events.read()
-            if self._signals.fd in ready:
-                for number in self._signals.read():
-                    self._heard(number)
+            for number in self._signals.read():  # before any key: what came first, such as a new size, goes first
+                self._heard(number)
             if 0 in ready:
                 self._typed(self._keyboard.read())
             elif self._held and time.monotonic() >= self._offer_at:
@@ -154,10 +156,19 @@ class Attached:
 
     def _patience(self, *, blind: bool) -> float:
         now = time.monotonic()
-        moments = [self._gives_up, self._live.next_drawing, self._offer_at if self._held else float("inf")]
+        moments = [self._gives_up, self._offer_at if self._held else float("inf")]
+        moments.append(self._look_at if self._keyboard.is_elsewhere else self._live.next_drawing)
         if blind:
             moments.append(now + _BLIND_LOOK)
         return min(max(min(moments) - now, 0.0), 3600.0)
+
+    def _tell_status(self) -> None:
+        """Say how it stands, but not into what a shell shows after it put us into the background."""
+        if self._keyboard.is_elsewhere and time.monotonic() >= self._look_at:
+            self._look_at = time.monotonic() + _FOREGROUND_LOOK
+            self._keyboard.take()
+        if not self._keyboard.is_elsewhere:
+            self._live.draw_status(*self._keys())
 
     def _keys(self) -> tuple[str, ...]:
         """Which keys do what, in words."""

@@ -64,6 +64,11 @@ class Keyboard:
             return  # it was closed under us
         self.is_on = True
 
+    @property
+    def is_elsewhere(self) -> bool:
+        """Whether it is a terminal that somebody else has in hand: we are in the background of a shell."""
+        return self._is_terminal and not self.is_on
+
     def give_back(self) -> None:
         """Leave it as it was found."""
         if not self.is_on or self._before is None:

@@ -85,9 +85,11 @@ def _send(args: Args) -> int:
     if job.status is JobStatus.PENDING:
         raise JobNotBegun(job.id, job.waits_for)
     if not job.is_final and not job.takes_input:
-        raise NoInput(job.id, "takes no input", "Only one started with --stdin or --pty does.")
+        raise NoInput(
+            job.id, "takes no input", "Only one started with --stdin or --pty does, until its input is closed."
+        )
     if not jobs.send(args.id, text, close=args.eof):
-        why = "does not read what it is sent, or has closed its input"
+        why = "does not read what it is sent" if jobs.get(args.id).takes_input else "has closed its input"
         raise NoInput(job.id, why, f"See what it does: `taskyard logs {job.id}`.")
     count = len(text.encode("utf-8", "surrogateescape"))
     return answer(

@@ -34,6 +34,9 @@ _CLOCK, _LEAST = 1.0, 0.2
 #: Where nothing is drawn, a look by ourselves: no file tells of the death of a keeper.
 _BLIND_LOOK = 5.0
 
+#: Before there ever was a job there is no folder to follow.
+_FIRST_LOOK = 0.5
+
 _CLEAR = "\x1b[H\x1b[2J"
 
 
@@ -101,7 +104,7 @@ class _News:
     def wait(self, living: Sequence[Job], seconds: float) -> None:
         """Sleep until there is news of these jobs or of others, at most so long; bursts gather for a moment."""
         self._follow({job.id for job in living if not job.is_final})
-        if select.select([self._events.fd], [], [], seconds)[0]:
+        if select.select([self._events.fd], [], [], seconds if self._is_on else min(seconds, _FIRST_LOOK))[0]:
             time.sleep(_LEAST)
             self._events.read()
 

@@ -123,8 +123,17 @@ class Wires:
             return True
         try:
             return os.write(self._input, data) == len(data)
+        except BlockingIOError:
+            return False  # it may read later
         except OSError:
+            self._take_no_more(self._input)
             return False
+
+    def _take_no_more(self, pipe: int) -> None:
+        """The command reads to the end of what it got; whoever looks at the job sees that it takes no more."""
+        os.close(pipe)
+        self._input = None
+        self._born.change(takesInput=False)
 
     def _type_on(self, terminal: int) -> None:
         """Hand the terminal what it takes of what was typed; the kernel tells when it takes more."""
@@ -152,8 +161,7 @@ class Wires:
             return False
         if self._input == self._terminal:
             return self.type_in(b"\x04")
-        os.close(self._input)
-        self._input = None
+        self._take_no_more(self._input)
         return True
 
     # -- sleeping ----------------------------------------------------------------------------
