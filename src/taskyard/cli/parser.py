@@ -114,8 +114,9 @@ class Parser(argparse.ArgumentParser):
         """
         if any(action.nargs == argparse.REMAINDER for action in self.known):
             return words
-        options, others, known = [], [], self.options
-        at = 0
+        options: list[str] = []
+        others: list[str] = []
+        known, at = self.options, 0
         while at < len(words) and words[at] != "--":
             word = words[at]
             action = known.get(word.partition("=")[0]) if word.startswith("-") and len(word) > 1 else None
@@ -127,6 +128,8 @@ class Parser(argparse.ArgumentParser):
                 return words
             else:
                 takes = action.nargs is None and "=" not in word
+                if takes and (at + 1 == len(words) or words[at + 1] in known or words[at + 1] == "--"):
+                    return words  # its value is missing, and nothing else must become it
                 options += words[at : at + 1 + takes]
                 at += takes
             at += 1
