@@ -110,6 +110,16 @@ def test_a_job_runs_where_and_with_what_it_is_told_to(tmp_path: Path) -> None:
     assert job(hello)["description"] == "Say hello"
 
 
+def test_a_failure_of_our_own_does_not_look_like_the_jobs(outside: Path) -> None:
+    (outside / "taskyard").mkdir(mode=0o700)
+    (outside / "taskyard" / "jobs").write_text("in the way", encoding="utf-8")
+
+    ran = process("run", "--json", "--", "true")
+
+    assert (ran.code, ran.error["code"]) == (125, "storage")
+    assert taskyard("run", "-d", "--", "true").code == 1
+
+
 @pytest.mark.req("O-04")
 def test_the_output_cap_is_kept_and_the_newest_part_stays() -> None:
     many = started("--output-cap", "100kB", "--", "seq -f %09g 1 100000")

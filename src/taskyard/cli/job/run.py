@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from taskyard.cli.command import Command
-from taskyard.cli.job.shared import EXITS, jobs_of
+from taskyard.cli.job.shared import EXITS, as_our_fault, jobs_of
 from taskyard.cli.output import answer
 from taskyard.cli.values import assignment, seconds, seconds_or_none, size, whole
 from taskyard.errors import UsageError
@@ -50,7 +50,7 @@ def _run(args: Args) -> int:
     if not args.detach:
         from taskyard.cli.job.foreground import run
 
-        return run(args, jobs, spec)
+        return as_our_fault(lambda args: run(args, jobs, spec))(args)
     job = jobs.start(spec, after=args.after, after_any=args.after_any)
     return answer(args, lambda: job_json(job), lambda: [job.id], ids=[job.id])
 

@@ -6,13 +6,14 @@ import os
 import signal
 
 from taskyard import config, paths
+from taskyard.errors import TaskyardError
 from taskyard.names import check_name
 from taskyard.runtime.jobs import Jobs
 from taskyard.runtime.model import JobStatus
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from taskyard.cli.command import Args
     from taskyard.cli.parser import Parser
@@ -56,6 +57,23 @@ def _code(job: Job) -> int:
     if job.end.exit_code is not None:
         return job.end.exit_code
     return OUR_FAULT
+
+
+def as_our_fault(run: Callable[[Args], int]) -> Callable[[Args], int]:
+    """A command that ends as a job did: a failure of our own must not look like the job's."""
+
+    def told_apart(args: Args) -> int:
+        try:
+            return run(args)
+        except TaskyardError as error:
+            if error.exit_code != TaskyardError.exit_code:
+                raise
+            from taskyard.cli.output import report
+
+            report(error, as_json=args.as_json)
+            return OUR_FAULT
+
+    return told_apart
 
 
 def one_or_all(shown: Sequence[object], *, asked_for_one: bool) -> object:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 
 from taskyard.cli.command import Command
-from taskyard.cli.job.shared import EXITS, exit_code, jobs_of, one_job, one_or_all
+from taskyard.cli.job.shared import EXITS, as_our_fault, exit_code, jobs_of, one_job, one_or_all
 from taskyard.cli.output import answer, is_terminal, style
 from taskyard.cli.values import seconds
 from taskyard.errors import Conflict, JobNotBegun, NoInput, UsageError
@@ -112,7 +112,7 @@ def _typed(args: Args) -> str:
 
 
 WAIT = Command(
-    _wait,
+    as_our_fault(_wait),
     _wait_arguments,
     "Wait until jobs are over, and end as they did. Interrupting it (Ctrl+C) leaves the jobs alone.",
     examples=("taskyard wait b3k9x0q2m", "taskyard wait b3k9x0q2m b7k2m3x0q --timeout 10m --json"),
