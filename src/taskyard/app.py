@@ -76,7 +76,9 @@ class Yard:
         if self._jobs is None:
             from taskyard.runtime.jobs import Jobs
 
-            self._jobs = Jobs(self.home, agent=self.agent, settings=self.settings)
+            living = self._identity.living
+            instance = None if living is None else living.id
+            self._jobs = Jobs(self.home, agent=self.agent, instance=instance, settings=self.settings)
         return self._jobs
 
     def notices(self, agent: str | None = None) -> Outbox:

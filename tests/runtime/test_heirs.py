@@ -13,6 +13,7 @@ import pytest
 
 from support.ended_jobs import end_job, finish, job_folder
 from support.racing import fork
+from support.wait import until
 from taskyard import instances, paths
 from taskyard.runtime.folder import JobFolder
 from taskyard.runtime.model import End
@@ -126,3 +127,19 @@ def test_jobs_that_claim_to_be_inside_each_other_end_with_the_person(home: str) 
     finish(folder, End("exited", 0, at=1))
 
     assert jobs_for(home, "me") == {folder.id: "ada"}
+
+
+def test_news_of_a_job_that_a_dead_program_started_goes_to_the_person(
+    home: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TASKYARD_HOME", home)
+    script = """
+import os, taskyard
+with taskyard.open(agent="ada") as yard:
+    print(yard.jobs.start(taskyard.Shell("true", on_parent_exit="keep")).id, flush=True)
+    os.kill(os.getpid(), 9)
+"""
+    ran = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=20, check=False)
+    job_id = ran.stdout.strip()
+
+    until(lambda: jobs_for(home, "me") == {job_id: "ada"})

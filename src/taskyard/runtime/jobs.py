@@ -77,11 +77,26 @@ class Jobs:
     """Background jobs, for programs that wait in line; `AsyncJobs` is the same for those that do not."""
 
     def __init__(
-        self, home: str, *, agent: str | None = None, settings: Settings | None = None, alone: bool = False
+        self,
+        home: str,
+        *,
+        agent: str | None = None,
+        instance: str | None = None,
+        settings: Settings | None = None,
+        alone: bool = False,
     ) -> None:
-        """`alone`: each job gets a keeper started for it, as for a command that ends right away."""
+        """For one caller.
+
+        Args:
+            home: `$TASKYARD_HOME`.
+            agent: The name it acts under; the person if not given.
+            instance: The living instance behind that name: once it is gone, news of its jobs go to the person.
+            settings: Limits and the like.
+            alone: Each job gets a keeper started for it, as for a command that ends right away.
+        """
         self.home = home
         self.agent = agent
+        self._instance = instance
         self._settings = settings if settings is not None else Settings()
         self._alone = alone
         self._forker = Forker()
@@ -245,6 +260,7 @@ class Jobs:
             "watcher": None if backgrounded else [os.getpid(), process_start()],
             "toolUseId": spec.tool_use_id,
             "agentId": self.agent,
+            "instance": self._instance,
             "recipient": folder_name("an agent", self.agent or "me"),
             "takesInput": spec.stdin or spec.pty,
             "grace": float(spec.grace),
