@@ -31,6 +31,8 @@ MADE: list[tuple[errors.TaskyardError, str, int]] = [
     (errors.AlreadyClaimed("7", "bob", forcible=True), "already_claimed", 5),
     (errors.StillOpen([str(number) for number in range(1, 13)]), "still_open", 5),
     (errors.JobEnded("b12345678", "killed"), "job_ended", 5),
+    (errors.JobNotBegun("b12345678", "job b00000000"), "job_not_begun", 5),
+    (errors.NoInput("b12345678", "takes no input", "Start it with --stdin."), "no_input", 5),
     (errors.BackgroundDisabled("TASKYARD_DISABLE_BACKGROUND_TASKS"), "background_disabled", 5),
     (errors.TooDeep("b12345678", 5), "too_deep", 5),
     (errors.AlreadyClaimed("7", "bob", instance="x"), "already_claimed", 5),

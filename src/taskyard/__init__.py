@@ -44,10 +44,12 @@ if TYPE_CHECKING:
     from taskyard.errors import EventsGone as EventsGone
     from taskyard.errors import HookRefused as HookRefused
     from taskyard.errors import JobEnded as JobEnded
+    from taskyard.errors import JobNotBegun as JobNotBegun
     from taskyard.errors import JobNotFound as JobNotFound
     from taskyard.errors import KindNotFound as KindNotFound
     from taskyard.errors import LeaseLost as LeaseLost
     from taskyard.errors import ListNotFound as ListNotFound
+    from taskyard.errors import NoInput as NoInput
     from taskyard.errors import NotFound as NotFound
     from taskyard.errors import NotGenuine as NotGenuine
     from taskyard.errors import NothingFree as NothingFree
@@ -121,6 +123,7 @@ __all__ = [
     "HookRefused",
     "Job",
     "JobEnded",
+    "JobNotBegun",
     "JobNotFound",
     "JobStatus",
     "KindNotFound",
@@ -128,6 +131,7 @@ __all__ = [
     "LeaseLost",
     "ListNotFound",
     "Listing",
+    "NoInput",
     "NotFound",
     "NotGenuine",
     "NothingFree",

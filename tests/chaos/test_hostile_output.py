@@ -11,7 +11,7 @@ import pytest
 
 from support.job_outputs import ended_by_hand
 from support.scale import scale
-from support.terminal import acts, on_a_terminal
+from support.terminal import acts, screen_of
 from support.wait import until
 from taskyard import paths
 from taskyard.config import Settings
@@ -20,7 +20,6 @@ from taskyard.kinds.shell import Shell
 from taskyard.runtime.jobs import Jobs
 from taskyard.runtime.notice_text import PREAMBLE, for_model
 from taskyard.runtime.notices import Outbox
-from taskyard.runtime.records import job_to_json
 from taskyard.runtime.verify import verify
 
 #: Pieces that act, forge or break, each in some place where it was not expected.
@@ -86,7 +85,7 @@ def test_hostile_output_changes_neither_a_notice_nor_the_terminal(jobs: Jobs, tm
     until(lambda: jobs.get(job.id).needs_input, what="its question to be noticed")
 
     for words in (["ps"], ["ps", "--all"], ["logs", job.id], ["logs", job.id, "--tail", "3"], ["notices"]):
-        screen = on_a_terminal(*words)
+        screen = screen_of(*words)
         assert screen and acts(screen) == [], words
     [stall] = Outbox(jobs.home).waiting()
     check_parse(stall.as_user_message()["content"], [STALL])
@@ -94,8 +93,8 @@ def test_hostile_output_changes_neither_a_notice_nor_the_terminal(jobs: Jobs, tm
     assert jobs.send(job.id, "y\n")
     jobs.wait(job.id, timeout=10)
 
-    assert acts(on_a_terminal("wait", job.id)) == []
-    screen = on_a_terminal("notices", "take", "--xml")
+    assert acts(screen_of("wait", job.id)) == []
+    screen = screen_of("notices", "take", "--xml")
     assert acts(screen) == []
     text = screen.decode().replace("\r\n", "\n")
     check_parse(text, [STALL, END])
@@ -108,7 +107,7 @@ def test_hostile_output_that_is_watched_is_only_text_on_the_terminal(tmp_path: P
     chance = random.Random(seed)
     (tmp_path / "printed").write_bytes(hostile(chance))
 
-    screen = on_a_terminal("run", "--", f"cat {tmp_path}/printed; printf '\\033]0;title\\007\\nthe end\\n'")
+    screen = screen_of("run", "--", f"cat {tmp_path}/printed; printf '\\033]0;title\\007\\nthe end\\n'")
 
     assert acts(screen) == []
     assert screen.endswith(b"the end\r\n") or b"the end\r\n\x1b[" in screen
@@ -138,7 +137,7 @@ def test_a_hostile_name_is_refused_or_harmless(jobs: Jobs) -> None:
     jobs.wait_all(started, timeout=20)
 
     for words in (["ps", "--all"], ["notices"], ["wait", *started]):
-        assert acts(on_a_terminal(*words)) == [], words
+        assert acts(screen_of(*words)) == [], words
     check_parse(for_model(Outbox(jobs.home).waiting()), [END] * len(NAMES))
 
 
@@ -149,7 +148,7 @@ def test_a_record_that_somebody_else_wrote_does_not_act_on_a_terminal() -> None:
     evil = "\\u001b]0;title\\u0007\\u202e\\n\\u0000"
     record.write_text(record.read_text(encoding="utf-8").replace("made by hand", evil), encoding="utf-8")
 
-    assert job_to_json(Jobs(paths.home()).get(folder.id))["description"] == "\x1b]0;title\x07\u202e\n\0"
+    assert Jobs(paths.home()).get(folder.id).description == "\x1b]0;title\x07\u202e\n\0"
     for words in (["ps", "--all"], ["wait", folder.id], ["stop", folder.id]):
-        screen = on_a_terminal(*words)
+        screen = screen_of(*words)
         assert folder.id.encode() in screen and acts(screen) == [], words

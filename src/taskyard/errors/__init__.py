@@ -10,7 +10,8 @@ Every error Taskyard raises on purpose.
   x Conflict                exit 5   well formed, wrong moment: look again
     + AlreadyClaimed, AlreadyResolved, StillOpen, Blocked, AgentBusy, BadTransition, Cycle,
       LeaseLost, HookRefused, AcceptanceFailed, Untrusted, PathsOverlap, AlreadyExists,
-      NothingToRestore, TeamHasLivingMembers
+      NothingToRestore, TeamHasLivingMembers, JobEnded, JobNotBegun, NoInput, BackgroundDisabled,
+      TooDeep
   x Busy                    exit 75  somebody holds the lock: try again
   x Damaged                 exit 1   a file cannot be read as what it should be
   x NotGenuine              exit 1   what looks like a notice is none of ours
@@ -36,7 +37,9 @@ from taskyard.errors.conflicts import (
     Cycle,
     HookRefused,
     JobEnded,
+    JobNotBegun,
     LeaseLost,
+    NoInput,
     NothingToRestore,
     PathsOverlap,
     StillOpen,
@@ -95,10 +98,12 @@ __all__ = [
     "EventsGone",
     "HookRefused",
     "JobEnded",
+    "JobNotBegun",
     "JobNotFound",
     "KindNotFound",
     "LeaseLost",
     "ListNotFound",
+    "NoInput",
     "NotFound",
     "NotGenuine",
     "NothingFree",

@@ -44,6 +44,7 @@ class Shell(NamedTuple):
     grace: float = 3.0  #: seconds between TERM and KILL
     leave_children: bool = False  #: processes it leaves behind go on under its keeper
     retries: int = 0  #: how often it may be tried again after a failure
+    retry_delay: float = 1.0  #: seconds before it is tried again; twice as long before each further attempt
     tool_use_id: str | None = None
 
     @property
@@ -87,6 +88,7 @@ class Shell(NamedTuple):
             grace=self.grace,
             leave_children=self.leave_children,
             retries=self.retries,
+            retry_delay=self.retry_delay,
             tool_use_id=self.tool_use_id,
         )
 
@@ -102,6 +104,7 @@ class Shell(NamedTuple):
         _check_number("grace", self.grace, least=0.0, most=3600.0)
         _check_number("output cap", self.output_cap, least=SMALLEST_CAP, most=1 << 50, whole=True)
         _check_number("retries", self.retries, least=0, most=1000, whole=True)
+        _check_number("retry delay", self.retry_delay, least=0.0, most=3600.0)
         if self.on_parent_exit not in (None, "kill", "keep"):
             raise BadValue("on_parent_exit", self.on_parent_exit, '"kill" or "keep"')
         if self.cwd is not None and not os.path.isdir(self.cwd):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from taskyard.runtime.folder import JobFolder
-from taskyard.runtime.jobs import is_inside
+from taskyard.runtime.requests import is_inside
 from taskyard.runtime.starting import TRIES, answered, is_made, understood
 from taskyard.runtime.steering import asked_to_stop, outcome_of
 from taskyard.runtime.waiting import MOMENT, watch

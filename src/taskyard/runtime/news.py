@@ -13,11 +13,13 @@ import stat
 
 from taskyard.clock import now_ms
 from taskyard.disk import files
+from taskyard.disk.processes import process_alive
 from taskyard.errors import BadName, Damaged, StorageError
 from taskyard.maildir import Box
 from taskyard.message_ids import lone_id
 from taskyard.names import folder_name
 from taskyard.runtime.folder import JobFolder, outbox
+from taskyard.shapes import as_list
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -30,7 +32,7 @@ _KEY_SIZE = 32
 
 def of_end(folder: JobFolder, record: Mapping[str, object], end: End) -> dict[str, object] | None:
     """The notice of an end; None where nobody is to hear of it."""
-    if record.get("silent") or record.get("isBackgrounded") is False:
+    if record.get("silent") or (record.get("isBackgrounded") is False and _is_watched(record)):
         return None  # whoever watches it in the foreground sees its end
     return signed(folder.home, words_of_end(folder, record, end))
 
@@ -45,6 +47,15 @@ def words_of_end(folder: JobFolder, record: Mapping[str, object], end: End) -> d
         "exitCode": end.exit_code,
         "at": end.at,
     }
+
+
+def _is_watched(record: Mapping[str, object]) -> bool:
+    """Whether the very process that watches a job in the foreground lives."""
+    watcher = as_list(record.get("watcher"))
+    if watcher is None or len(watcher) != 2:
+        return True
+    pid, start = watcher
+    return isinstance(pid, int) and isinstance(start, int) and process_alive(pid, start)
 
 
 def tell_stall(folder: JobFolder, record: Mapping[str, object], tail: str) -> None:

@@ -10,6 +10,7 @@ from taskyard.disk import files
 from taskyard.errors import StorageError
 from taskyard.runtime import ending, news, sinks, telling
 from taskyard.runtime.keeper.growth import SECTOR
+from taskyard.runtime.keeper.idle import Rest
 from taskyard.runtime.keeper.kernel import FULL, has_plenty, punch, why_full
 from taskyard.runtime.keeper.ladder import sweep
 from taskyard.runtime.keeper.loop import Loop
@@ -18,6 +19,7 @@ from taskyard.runtime.keeper.queue import Queue
 from taskyard.runtime.keeper.wires import Wires
 from taskyard.runtime.model import End, JobStatus
 from taskyard.runtime.records import end_to_json
+from taskyard.typed import cast
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -32,6 +34,8 @@ _GIVEN_UP = 65536
 
 #: Seconds between tries to write the end on a disk where others take every block that becomes free; None: no more.
 _PAUSES = (0.0, 0.01, 0.1, 0.5, 1.0, 2.0, 5.0, 10.0, 10.0, None)
+#: Attempts whose ends a record tells of.
+_REMEMBERED = 20
 
 
 def live(born: Born, request: Request) -> None:
@@ -54,6 +58,8 @@ def _lived(born: Born, request: Request) -> End:
             wires.sleep(queue.until, queue)
     if queue.stopped_by is not None:
         return End("stopped", by=queue.stopped_by, at=now_ms())
+    if queue.refused:
+        return End("error", error=queue.refused, at=now_ms())
     end = _attempts(born, request, wires)
     return end._replace(output_lost=wires.lost or end.output_lost)
 
@@ -75,7 +81,19 @@ def _attempts(born: Born, request: Request, wires: Wires) -> End:
         if end.status is not JobStatus.FAILED or attempt > request.retries:
             return end
         attempt += 1
-        born.change(attempt=attempt)
+        _note_attempt(born, end, attempt)
+        rest = Rest(request, attempt)
+        while not rest.is_over:
+            wires.sleep(rest.until, rest)
+        if rest.stopped_by is not None:
+            return end._replace(cause="stopped", by=rest.stopped_by, at=now_ms())
+
+
+def _note_attempt(born: Born, end: End, attempt: int) -> None:
+    """Write down how an attempt ended, and that another comes."""
+    earlier = born.record.get("earlier")
+    known = cast("list[object]", earlier) if isinstance(earlier, list) else []
+    born.change(attempt=attempt, earlier=[*known, end_to_json(end)][-_REMEMBERED:])
 
 
 def finish(born: Born, end: End) -> None:
