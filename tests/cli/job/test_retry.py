@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from pathlib import Path
 
@@ -10,6 +11,9 @@ import pytest
 from support.cli import process, taskyard
 from support.job_cli import ended, job, started
 from support.wait import until
+from taskyard import paths
+from taskyard.runtime.folder import JobFolder
+from taskyard.runtime.liveness import keeper_of
 
 pytestmark = pytest.mark.req("K-01")
 
@@ -81,7 +85,16 @@ def test_a_terminal_and_an_input_are_new_at_each_attempt(tmp_path: Path) -> None
     book = tmp_path / "book"
     script = until_the(3, book, else_="{ printf 'last words'; exit 3; }")
 
-    tries = started("--pty", "--retry", "3", "--retry-delay", "0", "--", f"tty >/dev/null && {{ {script}; }}")
+    words = [
+        "--pty",
+        "--retry",
+        "3",
+        "--retry-delay",
+        "0",
+        "--on-parent-exit",
+        "kill",
+    ]  # the old terminal's end is not ours
+    tries = started(*words, "--", f"tty >/dev/null && {{ {script}; }}")
 
     assert ended(tries)["attempt"] == 3
     assert taskyard("logs", tries).out.count("last words") == 2
@@ -91,6 +104,21 @@ def test_a_terminal_and_an_input_are_new_at_each_attempt(tmp_path: Path) -> None
     until(lambda: taskyard("send", reads, "two").code == 0)
     ended(reads)
     assert taskyard("logs", reads).lines == ["got one", "got two"]
+
+
+@pytest.mark.req("O-01")
+@pytest.mark.parametrize("how", ["--stdin", "--pty"])
+def test_attempts_leave_no_descriptor_open(how: str, tmp_path: Path) -> None:
+    first = started(how, "--", "echo up; sleep 60")
+    tries = started(how, "--retry", "9", "--retry-delay", "0", "--", until_the(8, tmp_path / "book") + " && sleep 60")
+    until(lambda: "attempt 8" in taskyard("logs", tries).out and "up" in taskyard("logs", first).out)
+
+    assert open_in_keeper(tries) == open_in_keeper(first)
+
+
+def open_in_keeper(job_id: str) -> int:
+    keeper = keeper_of(JobFolder(paths.home(), job_id))
+    return len(os.listdir(f"/proc/{keeper}/fd"))
 
 
 def test_attached_it_ends_as_the_last_attempt_did(tmp_path: Path) -> None:
