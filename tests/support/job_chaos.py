@@ -59,21 +59,21 @@ class Crowd:
         faults.mkdir(exist_ok=True)
         self._work = work
         self._faults = faults
-        self._pids: list[int] = []
+        self.pids: list[int] = []
         self.killed = 0
         for _ in range(count):
             self._add()
 
     def kill_one(self, chance: random.Random) -> None:
         """Kill one of them, and let another take its place."""
-        self._kill(chance.choice(self._pids))
+        self._kill(chance.choice(self.pids))
         self.killed += 1
         self._add()
 
     def _add(self) -> None:
         pid = fork()
         if pid:
-            self._pids.append(pid)
+            self.pids.append(pid)
             return
         try:
             while True:
@@ -88,14 +88,14 @@ class Crowd:
     def _kill(self, pid: int) -> None:
         os.kill(pid, signal.SIGKILL)
         os.waitpid(pid, 0)
-        self._pids.remove(pid)
+        self.pids.remove(pid)
 
     def __enter__(self) -> Crowd:
         return self
 
     def __exit__(self, *_: object) -> None:
-        while self._pids:
-            self._kill(self._pids[0])
+        while self.pids:
+            self._kill(self.pids[0])
         told = "\n".join(path.read_text(encoding="utf-8") for path in self._faults.iterdir())
         assert not told, told
 
@@ -159,4 +159,37 @@ def orphans(home: str) -> dict[int, str]:
         fields = stat_fields(name)
         if job and f"TASKYARD_HOME={home}".encode() in marks and fields and fields[0] not in ("Z", "X"):
             found[int(name)] = job[0]
+    return found
+
+
+def children_of(pid: int) -> list[int]:
+    """The processes whose parent this one is."""
+    try:
+        return [int(word) for word in Path(f"/proc/{pid}/task/{pid}/children").read_text(encoding="utf-8").split()]
+    except OSError:
+        return []
+
+
+def kill(pid: int | None) -> bool:
+    """Kill a process, if it is there; whether it was."""
+    try:
+        if pid:
+            os.kill(pid, signal.SIGKILL)
+    except ProcessLookupError:
+        return False
+    return bool(pid)
+
+
+def keepers(home: str) -> dict[int, str]:
+    """Living keepers of jobs of this home, by the names they have in `ps`."""
+    known = {f"taskyard:{name}"[:15]: name for name in os.listdir(f"{home}/jobs")}
+    found: dict[int, str] = {}
+    for name in os.listdir("/proc"):
+        try:
+            called = Path(f"/proc/{name}/comm").read_text(encoding="utf-8").strip() if name.isdigit() else ""
+        except OSError:
+            continue
+        fields = stat_fields(name) if called in known else None
+        if fields is not None and fields[0] not in ("Z", "X"):
+            found[int(name)] = known[called]
     return found
