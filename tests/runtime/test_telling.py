@@ -249,10 +249,10 @@ def test_whoever_starts_a_job_keeps_no_more_segments_than_the_setting_says(
     for _ in range(60):
         telling.started(folder, {"description": "Work"}, keep=3)
 
-    assert len(segments(folder.home)) in (3, 4)  # one is begun while the oldest of three goes
+    assert len(segments(folder.home)) == 3
     assert 0 < len(all_events(folder.home)) < 60
     telling.started(folder, {"description": "Work"}, keep=0)
-    assert len(segments(folder.home)) in (1, 2)
+    assert len(segments(folder.home)) == 1
 
 
 def test_the_setting_reaches_the_keeper(jobs: Jobs) -> None:

@@ -47,7 +47,6 @@ class Journal:
 
     def __init__(self, folder: str, *, segment_size: int = SEGMENT_SIZE, sync: bool = False) -> None:
         self.folder = folder
-        self.found: list[int] = []  #: the segments that were there when the last one was opened for writing
         self._limit = segment_size
         self._sync = sync
         self._base = -1
@@ -105,8 +104,7 @@ class Journal:
     def _ready(self) -> None:
         """See that the last segment is open."""
         if self._fd < 0 or self._born != _forks:
-            self.found = self.segments()
-            self._open(self.found[-1] if self.found else 0)
+            self._open(max(self.segments(), default=0))
 
     def _open(self, base: int) -> None:
         try:
@@ -186,6 +184,39 @@ class Journal:
         if self._fd >= 0:
             os.close(self._fd)
             self._fd = -1
+
+
+def append_once(folder: str, entry: bytes, *, segment_size: int = SEGMENT_SIZE) -> tuple[int, int]:
+    """Add one entry, as `Journal.append` does; its id, and how many files the log had.
+
+    For small processes that come seldom: on the usual way nothing is made or touched that could be done without.
+
+    Raises:
+        StorageError: the disk refused; what it took of the entry is no entry.
+    """
+    base, data = 0, b"\n" + entry + b"\n"
+    try:
+        names = os.listdir(folder)
+        for name in names:
+            if name.endswith(".jsonl") and _is_base(name[:-6]):
+                base = max(base, int(name[:-6]))
+        fd = os.open(f"{folder}/{base}.jsonl", _APPEND, 0o600)
+        try:
+            written = os.write(fd, data)
+            offset = os.lseek(fd, 0, os.SEEK_CUR) - written
+        finally:
+            os.close(fd)
+    except OSError as error:
+        raise storage_error(folder, error) from error
+    if written < len(data):
+        raise StorageError(folder, "the disk is full")
+    if offset < segment_size:
+        return base + offset, len(names)
+    journal = Journal(folder, segment_size=segment_size)  # which finds the next segment, or begins it
+    try:
+        return journal.append(entry), len(names) + 1
+    finally:
+        journal.close()
 
 
 def _is_base(text: str) -> bool:

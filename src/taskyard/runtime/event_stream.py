@@ -16,7 +16,7 @@ import os
 from taskyard.clock import now_ms
 from taskyard.disk import files
 from taskyard.disk.journal import SEGMENT_SIZE as _LARGEST
-from taskyard.disk.journal import Journal, parsed
+from taskyard.disk.journal import Journal, append_once, parsed
 from taskyard.errors import StorageError
 
 TYPE_CHECKING = False
@@ -39,26 +39,22 @@ def append(home: str, message: Mapping[str, object], *, keep: int | None = None)
     Raises:
         StorageError: the disk refused; what it took of the event is no event.
     """
-    data = json.dumps({**message, "at": now_ms()}).encode()
-    journal = journal_of(home)
+    data, folder = json.dumps({**message, "at": now_ms()}).encode(), f"{home}/events"
     try:
-        try:
-            place = journal.append(data)
-        except StorageError as error:
-            if not isinstance(error.__cause__, FileNotFoundError):
-                raise
-            files.make_private_folder(journal.folder)  # the first event ever
-            place = journal.append(data)
-        if keep is not None:
-            _prune(journal, keep)
-    finally:
-        journal.close()
+        place, count = append_once(folder, data, segment_size=SEGMENT_SIZE)
+    except StorageError as error:
+        if not isinstance(error.__cause__, FileNotFoundError):
+            raise
+        files.make_private_folder(folder)  # the first event ever
+        place, count = append_once(folder, data, segment_size=SEGMENT_SIZE)
+    if keep is not None and count > max(keep, 1):
+        _prune(journal_of(home), keep)
     return place + 1
 
 
 def _prune(journal: Journal, keep: int) -> None:
     """Remove the oldest segments; the last one always stays."""
-    for base in journal.found[: -max(keep, 1)]:
+    for base in journal.segments()[: -max(keep, 1)]:
         try:
             os.unlink(journal.path(base))
         except OSError:
