@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import signal
@@ -19,6 +20,7 @@ from taskyard.runtime.jobs import Jobs
 from taskyard.runtime.keeper.stall import looks_like_a_question
 from taskyard.runtime.liveness import keeper_of
 from taskyard.runtime.model import JobStatus
+from taskyard.runtime.starting import answered, understood
 
 CAP = 64_000_000
 
@@ -128,6 +130,21 @@ def test_who_finds_no_slot_waits_says_so_and_can_be_stopped_without_running(jobs
     assert jobs.wait(third.id, timeout=10).status is JobStatus.COMPLETED
     assert not (tmp_path / "ran").exists()
     narrow.close()
+
+
+@pytest.mark.req("B-12")
+def test_never_do_more_run_at_once_than_there_are_slots_and_each_gets_its_turn(jobs: Jobs, tmp_path: Path) -> None:
+    narrow = Jobs(jobs.home, settings=Settings(job_limit=3))
+    log = tmp_path / "log"
+    requests = [narrow.request(Shell(f"echo 1 >> {log}; sleep 0.1; echo -1 >> {log}")) for _ in range(9)]
+    for answer in [narrow.ask(request) for request in requests]:
+        understood(answered(answer))
+    ended = narrow.wait_all([str(request["id"]) for request in requests], timeout=30)
+    narrow.close()
+
+    running = list(itertools.accumulate(int(line) for line in log.read_text(encoding="utf-8").split()))
+    assert all(job.status is JobStatus.COMPLETED for job in ended)
+    assert (max(running), running[-1]) == (3, 0)
 
 
 @pytest.mark.req("B-12")

@@ -1,8 +1,8 @@
 """
 Waiting for a turn: for other jobs to end, then for one of the slots that limit how many run at once.
 
-A slot is a byte of a lock file: the kernel gives it back when its keeper ends, however it ends. Of those who wait,
-one at a time looks for a slot; it does so four times a second, as no signal tells of a lock that was given back.
+A slot is a byte of a lock file: the kernel gives it back when its keeper ends, however it ends. Whoever finds none
+looks again four times a second, as no signal tells of a lock that was given back.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import time
 
 from taskyard.disk.files import make_private_folder
 from taskyard.disk.kernel_lock import RangeLock
+from taskyard.errors import StorageError
 from taskyard.runtime.folder import JobFolder
 from taskyard.runtime.liveness import keeper_of
 
@@ -21,9 +22,6 @@ if TYPE_CHECKING:
 
 _TICK = 0.25
 
-#: The byte of whoever may look for a slot; the slots are the bytes behind it.
-_TURN = 0
-
 
 class Queue:
     """One job's place in line; wishes reach it as they reach a running job."""
@@ -31,17 +29,10 @@ class Queue:
     def __init__(self, born: Born, request: Request) -> None:
         self._born = born
         self._request = request
-        self._locks = [RangeLock(path) for path in self._lock_files()]
+        self._locks: list[tuple[RangeLock, int]] = []  # with the number of slots in each
         self._next = 0.0
         self.is_over = False
         self.stopped_by: str | None = None
-
-    def _lock_files(self) -> list[str]:
-        if not self._request.slots:
-            return []
-        folder = f"{self._request.home}/slots"
-        make_private_folder(folder)
-        return [f"{folder}/{name}" for name in sorted(self._request.slots)]
 
     def try_now(self) -> bool:
         """Whether it is our turn already; if not, the record says what we wait for."""
@@ -59,22 +50,25 @@ class Queue:
         for other in self._request.after:
             if keeper_of(JobFolder(self._request.home, other)) is not None:
                 return f"job {other}"
-        if not all(lock.try_take(_TURN) for lock in self._locks):
-            self._give_back()
-            return self._limit()
-        for lock, limit in zip(
-            self._locks, (self._request.slots[name] for name in sorted(self._request.slots)), strict=True
-        ):
-            if not any(lock.try_take(slot) for slot in range(1, limit + 1)):
-                self._give_back()
+        if not self._locks:
+            self._open()
+        for lock, limit in self._locks:
+            if not _has_slot(lock, limit):
+                for taken, _ in self._locks:
+                    taken.release()
                 return self._limit()
-        for lock in self._locks:
-            lock.release(_TURN)
         return ""
 
-    def _give_back(self) -> None:
-        for lock in self._locks:
-            lock.release()
+    def _open(self) -> None:
+        """Open the files of our slots, made by the first who needs them."""
+        folder = f"{self._request.home}/slots"
+        for name, limit in self._request.slots.items():
+            try:
+                lock = RangeLock(f"{folder}/{name}")
+            except StorageError:
+                make_private_folder(folder)
+                lock = RangeLock(f"{folder}/{name}")
+            self._locks.append((lock, limit))
 
     def _limit(self) -> str:
         limits = ", ".join(f"{limit} {name}" for name, limit in sorted(self._request.slots.items()))
@@ -116,3 +110,11 @@ class Queue:
     def answer(self, data: bytes) -> bool:
         """Nor read."""
         return False
+
+
+def _has_slot(lock: RangeLock, limit: int) -> bool:
+    """Take the first of the slots that is free, if one is."""
+    for slot in range(1, limit + 1):
+        if lock.try_take(slot):
+            return True
+    return False
