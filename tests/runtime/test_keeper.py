@@ -78,6 +78,26 @@ def test_everything_of_a_job_is_private(jobs: Jobs) -> None:
     assert Path(job.output_file).read_text(encoding="utf-8").split()[0] == "0022"
 
 
+@pytest.mark.req("B-08")
+@pytest.mark.parametrize("alone", [False, True])
+def test_a_command_ignores_and_blocks_no_signal_whatever_its_starter_does(jobs: Jobs, alone: bool) -> None:
+    one = Jobs(jobs.home, alone=alone)
+    before = signal.signal(signal.SIGUSR1, signal.SIG_IGN)
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGUSR2})
+    try:
+        job = one.run(Shell(["grep", "-E", "Sig(Ign|Blk)", "/proc/self/status"]), timeout=10)
+    finally:
+        signal.signal(signal.SIGUSR1, before)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGUSR2})
+        one.close()
+
+    libc = 0b11 << 31  # two that posix_spawn itself has ignored: libc's own
+    assert [int(line.split()[1], 16) & ~libc for line in Path(job.output_file).read_text("utf-8").splitlines()] == [
+        0,
+        0,
+    ]
+
+
 @pytest.mark.req("O-08", "N-04")
 def test_a_question_that_nobody_answers_is_told_once_and_can_be_answered(jobs: Jobs) -> None:
     quick = Jobs(jobs.home, settings=Settings(stall_after=0.2))

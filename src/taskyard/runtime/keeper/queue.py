@@ -114,7 +114,4 @@ class Queue:
 
 def _has_slot(lock: RangeLock, limit: int) -> bool:
     """Take the first of the slots that is free, if one is."""
-    for slot in range(1, limit + 1):
-        if lock.try_take(slot):
-            return True
-    return False
+    return any(map(lock.try_take, range(1, limit + 1)))

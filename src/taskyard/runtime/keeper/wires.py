@@ -9,7 +9,6 @@ from __future__ import annotations
 import fcntl
 import os
 import select
-import signal
 import struct
 import termios
 import time
@@ -17,6 +16,7 @@ import time
 from taskyard.disk.processes import process_start
 from taskyard.runtime.keeper import command
 from taskyard.runtime.keeper.control import Wishes
+from taskyard.runtime.keeper.signals import HEARD, signal
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -31,9 +31,6 @@ if TYPE_CHECKING:
 _LONGEST = 1e6
 
 _CHUNK = 65536
-
-#: The signals a keeper listens to: a child's end, growth of the output, a wish to end.
-HEARD = (signal.SIGCHLD, signal.SIGIO, signal.SIGTERM)
 
 
 class Wires:
