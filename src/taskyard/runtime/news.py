@@ -1,28 +1,24 @@
 """
 The news of a job: what its starter is told, once, signed so that no text can imitate it.
 
-A notice is a JSON object: its id, the job, how it ended, a sentence, and a check value over all of it
-(HMAC-SHA256, under a key that only its user can read).
+A notice is a JSON object: its id, the job, how it ended, a sentence, and a check value over all of it (`seal`).
 """
 
 from __future__ import annotations
 
 import json
-import os
 
 from taskyard.clock import now_ms
-from taskyard.disk import files
 from taskyard.maildir import Box
 from taskyard.message_ids import lone_id
 from taskyard.runtime.folder import JobFolder, outbox
+from taskyard.runtime.seal import signed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from taskyard.runtime.model import End
-
-_KEY_SIZE = 32
 
 
 def of_end(folder: JobFolder, record: Mapping[str, object], end: End) -> dict[str, object] | None:
@@ -88,34 +84,3 @@ def summary(record: Mapping[str, object], end: End) -> str:
     if end.cause == "oom":
         return f"{what} failed: out of memory"
     return f"{what} failed: {end.error or 'Unknown error'}"
-
-
-def signed(home: str, news: dict[str, object]) -> dict[str, object]:
-    """The notice with its check value."""
-    return {**news, "check": check_value(home, news)}
-
-
-def check_value(home: str, news: Mapping[str, object]) -> str:
-    """The check value over every field but itself."""
-    import hmac
-
-    fields = {name: value for name, value in news.items() if name != "check"}
-    text = json.dumps(fields, sort_keys=True, separators=(",", ":")).encode()
-    return hmac.digest(_key(home), text, "sha256").hex()
-
-
-def _key(home: str) -> bytes:
-    """The user's key, made by the first who needs it."""
-    path = f"{home}/notice.key"
-    while True:
-        data = files.read(path, most=4096)
-        if data is not None and len(data) >= _KEY_SIZE:
-            return data
-        temporary = f"{path}.{os.getpid()}.{os.urandom(4).hex()}.tmp"
-        files.create(temporary, os.urandom(_KEY_SIZE))
-        try:
-            os.link(temporary, path)
-        except FileExistsError:
-            pass
-        finally:
-            os.unlink(temporary)

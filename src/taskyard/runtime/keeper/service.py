@@ -39,7 +39,6 @@ def main(words: list[str]) -> None:
 
 def serve(fd: int) -> NoReturn:
     """Fork a keeper for each request until nobody can ask any more."""
-    sys.modules["hmac"] = __import__("hmac")  # loaded once here, shared by all keepers
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # keepers that end are nobody's to wait for
     kernel.be_called("taskyard-forker")
     gc.collect()
