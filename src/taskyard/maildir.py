@@ -117,6 +117,21 @@ class Box:
             raise files.storage_error(temporary, error) from error
         return True
 
+    def adopt(self, path: str, message_id: str) -> bool:
+        """Store the file at `path` as a message, opening the box if need be; False if it is gone."""
+        for first in (True, False):
+            try:
+                os.rename(path, f"{self.path}/new/{message_id}")
+            except FileNotFoundError:
+                if not first or not os.path.lexists(path):
+                    return False
+                self.open()
+            except OSError as error:
+                raise files.storage_error(path, error) from error
+            else:
+                return True
+        return False
+
     def waiting(self) -> list[str]:
         """The names in `new`, in the order of sending, and complete for each sender up to its last.
 

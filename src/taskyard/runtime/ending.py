@@ -28,36 +28,34 @@ if TYPE_CHECKING:
 def decide(folder: JobFolder, end: Mapping[str, object], news: Mapping[str, object] | None) -> None:
     """Write how the job ended, and bring the news to its recipient; no news, no notice.
 
-    What was decided before, by somebody who died over it, stands. The caller holds the job's lock.
+    The caller holds the job's lock, and saw that nothing was decided before: that would stand (`carry_out`).
     """
-    if read(folder.end) is None and read(folder.notice) is None:
-        data = json.dumps({"end": end, "news": news}).encode()
-        files.replace(folder.notice, data)
-    carry_out(folder)
+    ended = json.dumps(end)
+    files.replace(folder.notice, f'{{"end": {ended}, "news": {json.dumps(news)}}}'.encode())
+    _carry_out(folder, ended, news)
 
 
-def carry_out(folder: JobFolder) -> None:
-    """Do what is left to do of a decided end. The caller holds the job's lock."""
+def carry_out(folder: JobFolder) -> bool:
+    """Do what is left to do of a decided end; False if none is. The caller holds the job's lock."""
     decided = read(folder.notice)
     if decided is None:
-        return
-    if not os.path.lexists(folder.end):
-        _link(folder, decided)
-    news = as_object(decided.get("news"))
+        return False
+    _carry_out(folder, json.dumps(decided.get("end")), as_object(decided.get("news")))
+    return True
+
+
+def _carry_out(folder: JobFolder, end: str, news: Mapping[str, object] | None) -> None:
+    _link(folder, end.encode())
     if news is None:
         files.remove(folder.notice)
         return
     box = Box(folder.home, outbox(folder.home, str(news.get("recipient") or "me")))
-    box.open()
-    try:
-        os.rename(folder.notice, f"{box.path}/new/{news['id']}")
-    except FileNotFoundError:
-        pass  # somebody was quicker
+    box.adopt(folder.notice, str(news["id"]))  # unless somebody was quicker
 
 
-def _link(folder: JobFolder, decided: Mapping[str, object]) -> None:
+def _link(folder: JobFolder, end: bytes) -> None:
     temporary = f"{folder.end}.{os.getpid()}.{os.urandom(4).hex()}.tmp"
-    files.create(temporary, json.dumps(decided.get("end")).encode())
+    files.create(temporary, end)
     try:
         os.link(temporary, folder.end)
     except FileExistsError:

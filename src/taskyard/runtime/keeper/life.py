@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from taskyard.runtime.keeper.birth import Born
     from taskyard.runtime.keeper.request import Request
 
+#: Where sinks may be set up: a keeper's environment stays what it was at its birth.
+_SETTINGS = sinks.settings_file()
+
 
 def live(born: Born, request: Request) -> None:
     """Keep one job to its end."""
@@ -52,19 +55,20 @@ def _attempts(born: Born, request: Request, wires: Wires) -> End:
 def finish(born: Born, end: End) -> None:
     """Tidy the output, then write the end and send the news of it."""
     end = _compacted(born, end)
-    end = end._replace(output_lost=end.output_lost or _disk_trouble(born.output))
+    trouble = _disk_trouble(born.output)
+    if trouble and not end.output_lost:
+        end = end._replace(output_lost=trouble)
+    told = news.of_end(born.folder, born.record, end)
     facts = end_to_json(end)
-    for _ in range(2):
-        try:
-            told = news.of_end(born.folder, born.record, end)
-            ending.decide(born.folder, facts, told)
-            if told is not None:
-                sinks.start_sinks(born.folder.home, told)
-            return
-        except StorageError as error:
-            if not _make_room(born):
-                raise
-            facts["outputLost"] = error.why
+    try:
+        ending.decide(born.folder, facts, told)
+    except StorageError as error:
+        if not _make_room(born):
+            raise
+        if not ending.carry_out(born.folder):
+            ending.decide(born.folder, {**facts, "outputLost": error.why}, told)
+    if told is not None and sinks.may_be_set_up(_SETTINGS):
+        sinks.start_sinks(born.folder.home, told)
 
 
 def _make_room(born: Born) -> bool:
