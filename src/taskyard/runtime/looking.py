@@ -85,14 +85,28 @@ def _over(folder: JobFolder, raw_end: dict[str, object]) -> Job | None:
     if end is None or record is None:
         return None
     job = job_from_json(record, status=end.status, end=end)
-    return None if job is None else job._replace(notified=not os.path.lexists(folder.notice))
+    return (
+        None if job is None else _with_facts(folder, record, job._replace(notified=not os.path.lexists(folder.notice)))
+    )
 
 
 def _living(folder: JobFolder) -> Job | None:
     record = ending.read(folder.record)
     if record is None:
         return None
-    return job_from_json(record, status=JobStatus.PENDING if record.get("waitsFor") else JobStatus.RUNNING)
+    job = job_from_json(record, status=JobStatus.PENDING if record.get("waitsFor") else JobStatus.RUNNING)
+    return None if job is None else _with_facts(folder, record, job)
+
+
+def _with_facts(folder: JobFolder, record: dict[str, object], job: Job) -> Job:
+    """A job with what its own process says of it, where it is of a kind that says something."""
+    if not record.get("hasFacts"):
+        return job
+    from taskyard.runtime.facts import shown
+
+    facts = shown(folder)
+    asks = facts.pop("needsInput", False) is True and not job.is_final
+    return job._replace(facts={**job.facts, **facts}, needs_input=job.needs_input or asks)
 
 
 def _settle(folder: JobFolder, record: dict[str, object]) -> None:

@@ -50,7 +50,7 @@ def _run(args: Args) -> int:
         grace=args.grace,
         leave_children=args.leave_children,
         retries=args.retry,
-    ).checked()
+    )
     jobs = jobs_of(args)
     job = jobs.start(spec, backgrounded=args.detach, after=args.after)
     if args.detach:

@@ -20,13 +20,25 @@ if TYPE_CHECKING:
 _NEW = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
+#: How many answers stay in a record for those who asked.
+_ANSWERS = 15
+
+
 class Born:
     """A job's folder in the hands of its keeper: what is open of it, and its record."""
 
-    def __init__(self, folder: JobFolder, record: dict[str, object], parent: str | None) -> None:
-        """Build it, and let it be seen."""
+    def __init__(
+        self,
+        folder: JobFolder,
+        record: dict[str, object],
+        *,
+        parent: str | None = None,
+        arguments: Mapping[str, object] | None = None,
+    ) -> None:
+        """Build it, and let it be seen. `arguments` is what a handler is asked for."""
         self.folder = folder
         self.record = record
+        self._answers: dict[str, object] = {}
         files.make_private_folder(f"{folder.home}/jobs")
         half = folder.half_made
         os.mkdir(half, 0o700)
@@ -38,6 +50,8 @@ class Born:
         # For both ways, so that it never ends: writers come and go.
         self.control = os.open(f"{half}/control", os.O_RDWR | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
         self.output = os.open(f"{half}/output", _NEW | os.O_APPEND, 0o600)
+        if arguments is not None:
+            files.create(f"{half}/arguments.json", _encoded({"type": record["type"], "arguments": arguments}))
         files.create(f"{half}/job.json", _encoded(record))
         self.descriptor = os.open(half, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         os.rename(half, folder.path)
@@ -62,6 +76,17 @@ class Born:
         """Put a changed record in place."""
         self.record.update(changes)
         files.replace(self.folder.record, _encoded(self.record))
+
+    def answer(self, wish: Mapping[str, object], done: object) -> None:
+        """Let whoever made a wish see what came of it, if they asked to."""
+        if isinstance(token := wish.get("token"), str):
+            self._answers = {**dict(list(self._answers.items())[-_ANSWERS:]), token: done}
+            self.change(answers=self._answers)
+
+    def close(self) -> None:
+        """Let go of it, in a process that lives on; the lock last, since it stands for all else."""
+        for fd in (self.control, self.output, self.descriptor, self._lock):
+            os.close(fd)
 
 
 def _encoded(record: Mapping[str, object]) -> bytes:

@@ -21,53 +21,58 @@ if TYPE_CHECKING:
     from taskyard.runtime.keeper.birth import Born
     from taskyard.runtime.keeper.request import Request
 
-#: Where sinks may be set up: a keeper's environment stays what it was at its birth.
-_SETTINGS = sinks.settings_file()
 
-
-def live(born: Born, request: Request) -> None:
-    """Keep one job to its end."""
+def live(born: Born, request: Request, *, settings: str) -> None:
+    """Keep one job to its end. `settings`: as for `finish`."""
     wires = Wires(born, request, lambda tail: news.tell_stall(born.folder, born.record, tail))
     queue = Queue(born, request)
     if not queue.try_now():
         while not queue.is_over:
             wires.sleep(queue.until, queue)
     if queue.stopped_by is not None:
-        finish(born, End("stopped", by=queue.stopped_by, at=now_ms()))
+        finish(born, End("stopped", by=queue.stopped_by, at=now_ms()), settings=settings)
         return
     end = _attempts(born, request, wires)
     wires.drain()
     if wires.lost:
         end = end._replace(output_lost=wires.lost)
-    finish(born, end)
+    finish(born, end, settings=settings)
 
 
 def _attempts(born: Born, request: Request, wires: Wires) -> End:
     attempt = 1
     while True:
         end = Loop(born, request, wires).run()
+        if request.arguments is not None:
+            from taskyard.runtime.facts import judged
+
+            end = judged(born.folder, end)
         if end.status is not JobStatus.FAILED or attempt > request.retries:
             return end
         attempt += 1
         born.change(attempt=attempt)
 
 
-def finish(born: Born, end: End) -> None:
-    """Tidy the output, then write the end and send the news of it."""
+def finish(born: Born, end: End, *, settings: str = "") -> None:
+    """Tidy the output, then write the end and send the news of it.
+
+    `settings` names the file in which sinks may be set up, where nothing else can (`sinks.settings_file`).
+    """
     end = _compacted(born, end)
     trouble = _disk_trouble(born.output)
     if trouble and not end.output_lost:
         end = end._replace(output_lost=trouble)
     told = news.of_end(born.folder, born.record, end)
     facts = end_to_json(end)
+    hooks = born.record.get("hooks")
     try:
-        ending.decide(born.folder, facts, told)
+        ending.decide(born.folder, facts, told, hooks=hooks)
     except StorageError as error:
         if not _make_room(born):
             raise
-        if not ending.carry_out(born.folder):
-            ending.decide(born.folder, {**facts, "outputLost": error.why}, told)
-    if told is not None and sinks.may_be_set_up(_SETTINGS):
+        if not ending.carry_out(born.folder, hooks=hooks):
+            ending.decide(born.folder, {**facts, "outputLost": error.why}, told, hooks=hooks)
+    if told is not None and sinks.may_be_set_up(settings):
         sinks.start_sinks(born.folder.home, told)
 
 

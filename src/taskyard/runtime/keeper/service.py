@@ -9,6 +9,7 @@ import sys
 from _socket import CMSG_LEN, socket
 
 from taskyard.disk import files
+from taskyard.runtime import sinks
 from taskyard.runtime.folder import JobFolder
 from taskyard.runtime.keeper import kernel, life
 from taskyard.runtime.keeper.birth import Born
@@ -18,6 +19,9 @@ from taskyard.runtime.keeper.signals import DEAF, HEARD, signal
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import NoReturn
+
+#: Where sinks may be set up: a keeper's environment stays what it was.
+_SETTINGS = sinks.settings_file()
 
 #: Bytes of a descriptor's number in a message.
 _INT = 4
@@ -66,13 +70,18 @@ def _keep(fd: int, answer: int) -> NoReturn:
         os.close(fd)
         _stand_alone(request.id)
         try:
-            born = Born(JobFolder(request.home, request.id), request.record, request.parent)
+            born = Born(
+                JobFolder(request.home, request.id),
+                request.record,
+                parent=request.parent,
+                arguments=request.arguments,
+            )
         except Exception as error:
             _say(answer, {"id": request.id, "error": str(error)})
             raise
         _say(answer, {"id": request.id, "pid": os.getpid()})
         _let_go(answer)
-        life.live(born, request)
+        life.live(born, request, settings=_SETTINGS)
         code = 0
     except BaseException as error:
         _last_words(error)

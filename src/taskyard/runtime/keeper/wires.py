@@ -53,7 +53,6 @@ class Wires:
         self._input: int | None = None  # into the command: a pipe, or its terminal
         self._terminal: int | None = None
         self.lost = ""  #: why output could not be kept, if so
-        self._answers: dict[str, object] = {}
 
     # -- the command -------------------------------------------------------------------------
 
@@ -152,9 +151,7 @@ class Wires:
         elif what == "background":
             self._born.change(isBackgrounded=True)
             done = True
-        if isinstance(token := wish.get("token"), str):
-            self._answers = {**dict(list(self._answers.items())[-15:]), token: done}
-            self._born.change(answers=self._answers)
+        self._born.answer(wish, done)
 
     def drain(self) -> None:
         """Bring what the terminal shows to the output."""
