@@ -26,17 +26,20 @@ def live(born: Born, request: Request, *, settings: str) -> None:
     """Keep one job to its end. `settings`: as for `finish`."""
     wires = Wires(born, request, lambda tail: news.tell_stall(born.folder, born.record, tail))
     queue = Queue(born, request)
+    finish(born, _life(born, request, wires, queue), settings=settings)
+    queue.close()
+    born.hang_up()  # before our own end, which takes longer than all of this
+
+
+def _life(born: Born, request: Request, wires: Wires, queue: Queue) -> End:
     if not queue.try_now():
         while not queue.is_over:
             wires.sleep(queue.until, queue)
     if queue.stopped_by is not None:
-        finish(born, End("stopped", by=queue.stopped_by, at=now_ms()), settings=settings)
-        return
+        return End("stopped", by=queue.stopped_by, at=now_ms())
     end = _attempts(born, request, wires)
     wires.drain()
-    if wires.lost:
-        end = end._replace(output_lost=wires.lost)
-    finish(born, end, settings=settings)
+    return end._replace(output_lost=wires.lost) if wires.lost else end
 
 
 def _attempts(born: Born, request: Request, wires: Wires) -> End:
