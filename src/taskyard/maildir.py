@@ -84,11 +84,10 @@ class Box:
 
     def check(self) -> None:
         """Refuse a box that leads elsewhere by a planted link."""
-        for path in (
-            os.path.dirname(self.path),
-            self.path,
-            *(f"{self.path}/{part}" for part in ("new", "taken", "cur", "tmp")),
-        ):
+        self._check(self._half, f"{self.path}/taken", f"{self.path}/cur")
+
+    def _check(self, *more: str) -> None:
+        for path in (os.path.dirname(self.path), self.path, f"{self.path}/new", *more):
             try:
                 files.check_folder(path, os.lstat(path))
             except FileNotFoundError:
@@ -117,6 +116,22 @@ class Box:
             files.remove(temporary)
             raise files.storage_error(temporary, error) from error
         return True
+
+    def adopt(self, path: str, message_id: str) -> bool:
+        """Store the file at `path` as a message, opening the box if need be; False if it is gone."""
+        for first in (True, False):
+            self._check()
+            try:
+                os.rename(path, f"{self.path}/new/{message_id}")
+            except FileNotFoundError:
+                if not first or not os.path.lexists(path):
+                    return False
+                self.open()
+            except OSError as error:
+                raise files.storage_error(path, error) from error
+            else:
+                return True
+        return False
 
     def waiting(self) -> list[str]:
         """The names in `new`, in the order of sending, and complete for each sender up to its last.

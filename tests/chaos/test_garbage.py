@@ -28,8 +28,9 @@ NAMES = re.findall(
     r"\w+",
     """
     id type status description command startTime endTime totalPausedMs outputFile isBackgrounded toolUseId agentId
-    parent depth waitsFor needsInput isPaused pid pidStart host attempt onParentExit facts recipient priority silent answers
-    cause exitCode signal error proof survivors leftovers kept by at durationMs pausedMs size base header outputLost
+    parent depth waitsFor needsInput isPaused pid pidStart host attempt onParentExit facts recipient priority silent
+    answers cause exitCode signal error proof survivors leftovers kept by at durationMs pausedMs size base header
+    outputLost
     end news taskId summary check takesInput instance
     """,
 )

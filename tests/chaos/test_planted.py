@@ -74,7 +74,7 @@ def a_device(path: Path, _: Path) -> None:
         pytest.skip("only root makes devices")
 
 
-PLANTED: dict[str, Callable[[Path, Path], None]] = {
+PLANTED: dict[str, Callable[[Path, Path], object]] = {
     "a link to a file": lambda path, outside: path.symlink_to(outside / "file"),
     "a link to a folder": lambda path, outside: path.symlink_to(outside / "folder"),
     "a link to what was there": lambda path, outside: path.symlink_to(outside / "aside"),

@@ -32,9 +32,10 @@ def a_keepers_life(jobs: Jobs, spec: Shell, *, backgrounded: bool = True) -> tup
 
     def prepare() -> Callable[[], object]:
         null = os.open(os.devnull, os.O_RDWR)
+        os.dup2(null, 0)
         os.dup2(null, 1)  # where keepers say that they are there
         wanted = request_file(request)
-        return lambda: service._keep(wanted)
+        return lambda: service._keep(wanted, answer=1)
 
     return str(request["id"]), prepare
 

@@ -78,7 +78,7 @@ class AsyncJobs:
 
     async def _sleep(self, job: Job) -> None:
         """Until whoever keeps the job lets go of it."""
-        watched = watch(JobFolder(self._jobs.home, job.id), is_inside=job.is_inside)
+        watched = watch(JobFolder(self._jobs.home, job.id))
         if watched is None:
             await asyncio.sleep(MOMENT)
             return

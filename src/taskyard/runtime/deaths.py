@@ -87,7 +87,7 @@ class Deaths:
         job = self._look(job_id)
         if job is None or job.is_final:
             return
-        watched = watch(JobFolder(self._home, job_id), is_inside=job.is_inside)
+        watched = watch(JobFolder(self._home, job_id))
         if watched is None:
             self._look(job_id)  # nobody keeps it any more
         else:

@@ -39,26 +39,37 @@ def decide(
     """Write how the job ended, and bring the news to its recipient; no news, no notice.
 
     `hooks` are the files that may name JobEnded hooks.
-    What was decided before, by somebody who died over it, stands. The caller holds the job's lock.
+    The caller holds the job's lock, and saw that nothing was decided before: that would stand (`carry_out`).
     """
-    is_new = not _is_end(folder.end) and decided(folder) is None
-    if is_new:
-        data = json.dumps({"end": end, "news": news}).encode()
-        files.replace(folder.notice, data)
-    carry_out(folder, hooks=hooks, is_new=is_new)
+    ended = json.dumps(end)
+    files.replace(folder.notice, f'{{"end": {ended}, "news": {json.dumps(news)}}}'.encode())
+    telling.ended(folder, {"end": end, "news": news}, {} if news is not None else read(folder.record) or {})
+    _link(folder, ended.encode())
+    _tell_all(folder, news, hooks)
 
 
-def carry_out(folder: JobFolder, *, hooks: object = (), is_new: bool = False) -> None:
-    """Do what is left to do of a decided end; `is_new`: all of it. The caller holds the job's lock."""
+def carry_out(folder: JobFolder, *, hooks: object = ()) -> bool:
+    """Do what is left to do of a decided end; False if none was. The caller holds the job's lock."""
     decision = decided(folder)
-    if decision is not None:
-        if not _is_end(folder.end):
-            record = {} if is_new and decision.get("news") is not None else read(folder.record) or {}
-            if is_new or not telling.is_end_told(folder, record):
-                telling.ended(folder, decision, record)
-            _link(folder, decision)
-        tell_hooks(folder, hooks)
-        _send(folder, decision)
+    if decision is None:
+        forget_living(folder)
+        return False
+    if not _is_end(folder.end):
+        record = read(folder.record) or {}
+        if not telling.is_end_told(folder, record):
+            telling.ended(folder, decision, record)
+        _link(folder, json.dumps(decision["end"]).encode())
+    _tell_all(folder, as_object(decision.get("news")), hooks)
+    return True
+
+
+def _tell_all(folder: JobFolder, news: Mapping[str, object] | None, hooks: object) -> None:
+    """Start the hooks, send the notice, and be done with the job."""
+    tell_hooks(folder, hooks)
+    if news is None:
+        files.remove(folder.notice)
+    else:
+        Box(folder.home, outbox(folder.home, str(news["recipient"]))).adopt(folder.notice, str(news["id"]))
     forget_living(folder)
 
 
@@ -83,21 +94,6 @@ def _is_news(folder: JobFolder, news: Mapping[str, object]) -> bool:
     return safe and is_id(notice_id) and news.get("taskId") == folder.id
 
 
-def _send(folder: JobFolder, decision: Mapping[str, object]) -> None:
-    news = as_object(decision.get("news"))
-    if news is None:
-        files.remove(folder.notice)
-        return
-    box = Box(folder.home, outbox(folder.home, str(news["recipient"])))
-    box.open()
-    try:
-        os.rename(folder.notice, f"{box.path}/new/{news['id']}")
-    except FileNotFoundError:
-        pass  # somebody was quicker
-    except OSError as error:
-        raise files.storage_error(folder.notice, error) from error
-
-
 def _is_end(path: str) -> bool:
     return isinstance((_read_ours(path) or {}).get("cause"), str)
 
@@ -112,15 +108,15 @@ def _read_ours(path: str) -> dict[str, object] | None:
         return None
 
 
-def _link(folder: JobFolder, decision: Mapping[str, object]) -> None:
-    if os.path.lexists(folder.end):  # and says nothing: it is kept, since somebody may know what it is
-        os.rename(folder.end, f"{folder.end}.{os.urandom(4).hex()}.bad")
+def _link(folder: JobFolder, end: bytes) -> None:
     temporary = f"{folder.end}.{os.getpid()}.{os.urandom(4).hex()}.tmp"
-    files.create(temporary, json.dumps(decision["end"]).encode())
+    files.create(temporary, end)
     try:
         os.link(temporary, folder.end)
     except FileExistsError:
-        pass  # somebody was quicker, with the same words
+        if not _is_end(folder.end):  # it says nothing: it is kept, since somebody may know what it is
+            os.rename(folder.end, f"{folder.end}.{os.urandom(4).hex()}.bad")
+            os.link(temporary, folder.end)
     except OSError as error:
         raise files.storage_error(folder.end, error) from error
     finally:

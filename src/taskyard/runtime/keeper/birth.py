@@ -150,6 +150,10 @@ class Born:
             self._answers = {**dict(list(self._answers.items())[-_ANSWERS:]), token: done}
             self.change(answers=self._answers)
 
+    def hang_up(self) -> None:
+        """Take no more wishes: how all who wait for the end learn that it is written."""
+        os.close(self.control)
+
     def close(self) -> None:
         """Let go of it, in a process that lives on; the lock last, since it stands for all else."""
         for fd in (self.control, self.output, self.descriptor, self._lock):

@@ -34,25 +34,28 @@ _GIVEN_UP = 65536
 
 #: Seconds between tries to write the end on a disk where others take every block that becomes free; None: no more.
 _PAUSES = (0.0, 0.01, 0.1, 0.5, 1.0, 2.0, 5.0, 10.0, 10.0, None)
+
 #: Attempts whose ends a record tells of.
 _REMEMBERED = 20
 
 
-def live(born: Born, request: Request) -> None:
-    """Keep one job to its end, whatever happens on the way."""
+def live(born: Born, request: Request, *, settings: str) -> None:
+    """Keep one job to its end, whatever happens on the way. `settings`: as for `finish`."""
+    queue = Queue(born, request)
     try:
-        end = _lived(born, request)
+        end = _lived(born, request, queue)
     except Exception as error:  # the truth about our own failure, too, and nobody left behind
         others = Others(born.folder)
         survivors = tuple(sweep(others.keepers()))
         end = End("error", error=f"its keeper failed: {error}", survivors=survivors, kept=tuple(others.kept()))
         end = end._replace(proof="partial" if survivors else "proved", at=now_ms(), size=os.fstat(born.output).st_size)
-    finish(born, end)
+    finish(born, end, settings=settings)
+    queue.close()
+    born.hang_up()  # before our own end, which takes longer than all of this
 
 
-def _lived(born: Born, request: Request) -> End:
+def _lived(born: Born, request: Request, queue: Queue) -> End:
     wires = Wires(born, request, lambda tail: _tell_stall(born, tail))
-    queue = Queue(born, request)
     if not queue.try_now():
         while not queue.is_over:
             wires.sleep(queue.until, queue)
@@ -96,25 +99,32 @@ def _note_attempt(born: Born, end: End, attempt: int) -> None:
     born.change(attempt=attempt, earlier=[*known, end_to_json(end)][-_REMEMBERED:])
 
 
-def finish(born: Born, end: End) -> None:
-    """Tidy the output, then write the end and send the news of it."""
+def finish(born: Born, end: End, *, settings: str = "") -> None:
+    """Tidy the output, then write the end and send the news of it.
+
+    `settings` names the file in which sinks may be set up, where nothing else can (`sinks.settings_file`).
+    """
     end = _compacted(born, end)
     end = end._replace(output_lost=end.output_lost or _why_full(born, end))
     told: dict[str, object] | None = None
+    is_decided = False
     for pause in _PAUSES:
         try:
             born.check_place()
             told = told or news.of_end(born.folder, born.record, end)
-            ending.decide(born.folder, end_to_json(end), told, hooks=born.record.get("hooks"))
+            hooks = born.record.get("hooks")
+            if not (is_decided and ending.carry_out(born.folder, hooks=hooks)):
+                ending.decide(born.folder, end_to_json(end), told, hooks=hooks)
             break
         except StorageError as error:
             if not is_full(error) or pause is None:
                 raise
             time.sleep(pause)  # somebody may have been quicker to take the room we gave back
+            is_decided = True  # perhaps: what was written stands
             end = end._replace(output_lost=end.output_lost or error.why)
             _make_room(born)
     born.give_room()
-    if told is not None:
+    if told is not None and sinks.may_be_set_up(settings):
         sinks.start_sinks(born.folder.home, told)
 
 

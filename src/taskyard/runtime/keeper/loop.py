@@ -8,7 +8,6 @@ through its pidfd, and at most one deadline is waited for.
 from __future__ import annotations
 
 import os
-import signal
 import time
 
 from taskyard.clock import now_ms
@@ -17,6 +16,7 @@ from taskyard.runtime.keeper import command, oom, tree
 from taskyard.runtime.keeper.growth import Full, Growth
 from taskyard.runtime.keeper.ladder import Ladder, frozen
 from taskyard.runtime.keeper.others import Others
+from taskyard.runtime.keeper.signals import signal
 from taskyard.runtime.keeper.stall import TAIL, looks_like_a_question
 from taskyard.runtime.model import End
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import fcntl
 import os
 import select
-import signal
 import struct
 import termios
 import time
@@ -17,6 +16,7 @@ import time
 from taskyard.disk.processes import process_start
 from taskyard.runtime.keeper import command, kernel
 from taskyard.runtime.keeper.control import Wishes
+from taskyard.runtime.keeper.signals import HEARD, signal
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -40,14 +40,12 @@ _ALL = 256
 
 #: Whoever asks for something has a name that is shorter.
 _LONGEST_NAME = 200
+
 #: Rows and columns of a terminal that nobody looks at.
 _USUAL_WINDOW = (24, 80)
 
 #: Bytes that wait for a terminal whose program does not read; beyond that, nobody can be typing.
 _MOST_UNREAD = 65536
-
-#: The signals a keeper listens to: a child's end, growth of the output, a wish to end.
-HEARD = (signal.SIGCHLD, signal.SIGIO, signal.SIGTERM)
 
 
 class Wires:
