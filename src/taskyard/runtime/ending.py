@@ -50,9 +50,7 @@ def carry_out(folder: JobFolder, *, hooks: object = (), is_new: bool = False) ->
     if decided is None:
         return
     if not os.path.lexists(folder.end):
-        record = {} if is_new and decided.get("news") is not None else read(folder.record) or {}
-        if is_new or not telling.is_end_told(folder, record):
-            telling.ended(folder, decided, record)
+        telling.ended(folder, decided, is_new=is_new)
         _link(folder, decided)
     tell_hooks(folder, hooks)
     news = as_object(decided.get("news"))
