@@ -94,7 +94,7 @@ def _decided(home: str) -> str:
 def _unsent(home: str) -> str:
     folder = _begun(home)
     finish_halfway(folder, End("exited", 0, at=now_ms()))
-    telling.ended(folder, read(folder.notice) or {}, {})
+    telling.ended(folder, read(folder.notice) or {}, is_new=True)
     return folder.id
 
 

@@ -43,7 +43,7 @@ def decide(
     """
     ended = json.dumps(end)
     files.replace(folder.notice, f'{{"end": {ended}, "news": {json.dumps(news)}}}'.encode())
-    telling.ended(folder, {"end": end, "news": news}, {} if news is not None else read(folder.record) or {})
+    telling.ended(folder, {"end": end, "news": news}, is_new=True)
     _link(folder, ended.encode())
     _tell_all(folder, news, hooks)
 
@@ -55,9 +55,7 @@ def carry_out(folder: JobFolder, *, hooks: object = ()) -> bool:
         forget_living(folder)
         return False
     if not _is_end(folder.end):
-        record = read(folder.record) or {}
-        if not telling.is_end_told(folder, record):
-            telling.ended(folder, decision, record)
+        telling.ended(folder, decision, is_new=False)
         _link(folder, json.dumps(decision["end"]).encode())
     _tell_all(folder, as_object(decision.get("news")), hooks)
     return True

@@ -75,9 +75,15 @@ def progress(
     return _tell(folder, _about(folder, record, "task_progress", **facts), keep)
 
 
-def ended(folder: JobFolder, decided: Mapping[str, object], record: Mapping[str, object]) -> None:
-    """Tell how a job ended: in the words and under the id of the notice, also where nobody gets one."""
+def ended(folder: JobFolder, decided: Mapping[str, object], *, is_new: bool) -> None:
+    """Tell how a job ended, before its end is written; in the words and under the id of its notice, if it has one.
+
+    `is_new`: it was decided just now, so that nobody can have told it. Otherwise the stream is asked first.
+    """
     words = as_object(decided.get("news"))
+    record: Mapping[str, object] = {} if is_new and words is not None else _record(folder)
+    if not is_new and _holds(folder, "task_notification", _position(record) or 0):
+        return
     if words is None:
         end = end_from_json(as_object(decided.get("end")) or {})
         words = None if end is None else news.words_of_end(folder, record, end)
@@ -85,9 +91,10 @@ def ended(folder: JobFolder, decided: Mapping[str, object], record: Mapping[str,
         _tell(folder, ended_message(words))
 
 
-def is_end_told(folder: JobFolder, record: Mapping[str, object]) -> bool:
-    """Whether the stream knows of a job's end, for those who go on where another was killed."""
-    return _holds(folder, "task_notification", _position(record) or 0)
+def _record(folder: JobFolder) -> Mapping[str, object]:
+    from taskyard.runtime.ending import read
+
+    return read(folder.record) or {}
 
 
 def _about(folder: JobFolder, record: Mapping[str, object], subtype: str, **facts: object) -> dict[str, object]:
