@@ -11,7 +11,7 @@ import os
 import shlex
 
 from taskyard.errors import BadText, BadValue
-from taskyard.names import check_text
+from taskyard.names import check_number, check_text
 from taskyard.runtime.kind import Wanted
 from taskyard.typed import NamedTuple
 
@@ -100,11 +100,11 @@ class Shell(NamedTuple):
             check_text("name", self.name, longest=_LONGEST_NAME, allow_empty=False)
             if "\n" in self.name or "\r" in self.name:
                 raise BadText("name", "has more than one line")
-        _check_number("timeout", self.timeout, least=0.001, most=_LONGEST_TIME)
-        _check_number("grace", self.grace, least=0.0, most=3600.0)
-        _check_number("output cap", self.output_cap, least=SMALLEST_CAP, most=1 << 50, whole=True)
-        _check_number("retries", self.retries, least=0, most=1000, whole=True)
-        _check_number("retry delay", self.retry_delay, least=0.0, most=3600.0)
+        check_number("timeout", self.timeout, least=0.001, most=_LONGEST_TIME)
+        check_number("grace", self.grace, least=0.0, most=3600.0)
+        check_number("output cap", self.output_cap, least=SMALLEST_CAP, most=1 << 50, whole=True)
+        check_number("retries", self.retries, least=0, most=1000, whole=True)
+        check_number("retry delay", self.retry_delay, least=0.0, most=3600.0)
         if self.on_parent_exit not in (None, "kill", "keep"):
             raise BadValue("on_parent_exit", self.on_parent_exit, '"kill" or "keep"')
         if self.cwd is not None and not os.path.isdir(self.cwd):
@@ -136,10 +136,3 @@ def _check_env(env: Mapping[str, str]) -> None:
         _check_words("env", (key, value))
         if not key or "=" in key:
             raise BadValue("env", key, "names without =")
-
-
-def _check_number(name: str, value: object, *, least: float, most: float, whole: bool = False) -> None:
-    if value is None:
-        return
-    if isinstance(value, bool) or not isinstance(value, int if whole else (int, float)) or not least <= value <= most:
-        raise BadValue(name, value, f"a {'whole ' if whole else ''}number from {least:g} to {most:g}")

@@ -6,7 +6,8 @@ import os
 import signal
 import time
 
-from taskyard.errors import BadText, BadValue, Busy, JobEnded
+from taskyard.errors import BadText, Busy, JobEnded
+from taskyard.names import check_number
 from taskyard.runtime.folder import JobFolder
 from taskyard.runtime.keeper.control import name_of_keeper
 from taskyard.runtime.keeper.others import send
@@ -57,8 +58,7 @@ def stop(home: str, job_ids: Sequence[str], *, by: str = "", grace: float | None
 
 def asked_to_stop(home: str, job_ids: Sequence[str], *, by: str, grace: float | None) -> tuple[list[Job], float]:
     """Ask jobs to stop; as they were before, and how long to wait for them."""
-    if grace is not None and not 0 <= grace <= _LONGEST_GRACE:
-        raise BadValue("grace", grace, f"seconds from 0 to {_LONGEST_GRACE:g}")
+    check_number("grace", grace, least=0.0, most=_LONGEST_GRACE)
     before = [look(home, job_id) for job_id in dict.fromkeys(job_ids)]
     wish = {"do": "stop", "by": by, **({} if grace is None else {"grace": grace})}
     for job in before:
