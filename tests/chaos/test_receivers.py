@@ -19,6 +19,9 @@ from taskyard import instances
 from taskyard.runtime import holding
 from taskyard.runtime.notices import Outbox
 
+#: An earlier life of hers, in which she started some of the jobs.
+LONG_DEAD = "000000000000"
+
 Spans = list[tuple[int, int]]
 
 
@@ -52,7 +55,7 @@ class Attack:
         ]
         self._toggle_ada()
         for _ in range(count):
-            end_job(self._home, "ada", instance=self._id.read_text(encoding="utf-8"))
+            end_job(self._home, "ada", instance=self._chance.choice([self._id.read_text(encoding="utf-8"), LONG_DEAD]))
             act = self._chance.choices(acts, weights=[20, 1, 2, 1])[0]
             act()
             time.sleep(self._chance.random() * 0.005)
