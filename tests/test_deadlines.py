@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from taskyard import deadlines
+from taskyard.clock import now_ms
 
 
 def test_a_moment_has_passed_when_it_has() -> None:
@@ -16,7 +17,7 @@ def test_a_moment_has_passed_when_it_has() -> None:
 @pytest.mark.parametrize("jump", [-86_400_000, 86_400_000])
 def test_on_the_same_boot_the_clock_does_not_matter(monkeypatch: pytest.MonkeyPatch, jump: int) -> None:
     soon, before = deadlines.deadline(60), deadlines.deadline(-60)
-    then = deadlines.now_ms() + jump
+    then = now_ms() + jump
     monkeypatch.setattr(deadlines, "now_ms", lambda: then)
 
     assert (deadlines.has_passed(soon), deadlines.has_passed(before)) == (False, True)
