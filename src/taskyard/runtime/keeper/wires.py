@@ -9,8 +9,6 @@ from __future__ import annotations
 import fcntl
 import os
 import select
-import struct
-import termios
 import time
 
 from taskyard.disk.processes import process_start
@@ -71,6 +69,9 @@ class Wires:
         return pid
 
     def _start_in_terminal(self, request: Request, output: int) -> int:
+        import struct
+        import termios  # a library that few keepers need
+
         ours, theirs = os.openpty()
         try:
             fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
