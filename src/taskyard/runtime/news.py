@@ -28,7 +28,7 @@ def of_end(folder: JobFolder, record: Mapping[str, object], end: End) -> dict[st
     news: dict[str, object] = {
         **_about(folder, record),
         "priority": str(record.get("priority") or "later"),
-        "status": end.status.value,
+        "status": str(end.status),
         "summary": summary(record, end),
         "exitCode": end.exit_code,
         "at": end.at,

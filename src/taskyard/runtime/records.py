@@ -37,7 +37,9 @@ _NAMES = {
 def end_to_json(end: End) -> dict[str, object]:
     """An end as `end.json` holds it; what says nothing is left out."""
     return {
-        _NAMES.get(name, name): _plain(value) for name, value in zip(end._fields, end) if value not in (None, "", ())
+        _NAMES.get(name, name): _plain(value) if type(value) is tuple else value
+        for name, value in zip(end._fields, end)
+        if value not in (None, "", ())
     }
 
 
@@ -92,5 +94,5 @@ def _typed(raw: Mapping[str, object], defaults: Mapping[str, object]) -> dict[st
     return found
 
 
-def _plain(value: object) -> object:
-    return list(cast("tuple[object, ...]", value)) if isinstance(value, tuple) else value
+def _plain(value: object) -> list[object]:
+    return list(cast("tuple[object, ...]", value))

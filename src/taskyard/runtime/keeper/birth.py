@@ -39,9 +39,12 @@ class Born:
         self.folder = folder
         self.record = record
         self._answers: dict[str, object] = {}
-        files.make_private_folder(f"{folder.home}/jobs")
         half = folder.half_made
-        os.mkdir(half, 0o700)
+        try:
+            os.mkdir(half, 0o700)
+        except FileNotFoundError:
+            files.make_private_folder(f"{folder.home}/jobs")
+            os.mkdir(half, 0o700)
         # A POSIX lock: no child inherits it, and it tells its holder's number. It would be lost if we closed
         # any descriptor of this file, so nobody else in this process ever opens it.
         self._lock = os.open(f"{half}/keeper.lock", _NEW, 0o600)

@@ -54,7 +54,7 @@ def serve(fd: int) -> NoReturn:
         if not passed:
             os._exit(0)
         fds = passed[0][2]
-        wanted, answer = (int.from_bytes(fds[at : at + _INT], sys.byteorder) for at in (0, _INT))
+        wanted, answer = int.from_bytes(fds[:_INT], sys.byteorder), int.from_bytes(fds[_INT:], sys.byteorder)
         if os.fork() == 0:
             sock.close()
             _keep(wanted, answer)
@@ -66,7 +66,7 @@ def _keep(fd: int, answer: int) -> NoReturn:
     """Become the keeper of the job that is described in `fd`, and say so to `answer`; never returns."""
     code = 1
     try:
-        request = from_json(json.loads(files.read_open(fd, "the request")))
+        request = from_json(json.loads(files.read_open(fd, "the request").decode("utf-8", "surrogatepass")))
         os.close(fd)
         _stand_alone(request.id)
         try:
