@@ -14,9 +14,9 @@ from taskyard.clock import now_ms
 from taskyard.config import Settings
 from taskyard.disk.files import make_private_folder
 from taskyard.disk.processes import process_start, this_host
-from taskyard.errors import BackgroundDisabled, BadValue, JobNotFound, TooDeep, UsageError
+from taskyard.errors import BackgroundDisabled, JobNotFound, TooDeep, UsageError
 from taskyard.names import folder_name
-from taskyard.runtime import looking, steering, waiting
+from taskyard.runtime import here, looking, steering, waiting
 from taskyard.runtime.folder import JobFolder
 from taskyard.runtime.gc import maybe_collect
 from taskyard.runtime.ids import is_job_id, new_id
@@ -75,6 +75,7 @@ class Jobs:
         self._hook_files = hook_files
         self._forker = Forker()
         self._sweep_at = _MANY
+        self._has_folders = False
         self.known = Registry()  #: what this program started or looks at, for views to hang on
 
     def start(self, spec: Spec, *, backgrounded: bool = True, after: Sequence[str] = ()) -> Job:
@@ -192,7 +193,8 @@ class Jobs:
             if backgrounded and os.environ.get(setting, "").lower() in ("1", "true", "yes"):
                 raise BackgroundDisabled(setting)
         wanted = spec.wanted()
-        make_private_folder(self.home)
+        self._make_folders()
+        cwd = here.folder(wanted.cwd)
         job_id = new_id(spec.letter)
         parent = os.environ.get("TASKYARD_JOB")
         parent = parent if is_job_id(parent) else None
@@ -202,8 +204,8 @@ class Jobs:
         return {
             "id": job_id,
             "home": self.home,
-            "plan": self._plan(wanted, job_id),
-            "record": {**self._record(spec, wanted, JobFolder(self.home, job_id), backgrounded), **inside},
+            "plan": self._plan(wanted, job_id, cwd),
+            "record": {**self._record(spec, wanted, JobFolder(self.home, job_id), backgrounded), "cwd": cwd, **inside},
             "timeout": wanted.timeout,
             "output_cap": wanted.output_cap or self._settings.job_output_cap,
             "stall_after": self._settings.stall_after if wanted.argv else 0,  # a handler asks in its own words
@@ -227,12 +229,19 @@ class Jobs:
             slots[spec.type] = self._settings.shell_limit
         return slots
 
-    def _plan(self, wanted: Wanted, job_id: str) -> dict[str, object]:
+    def _make_folders(self) -> None:
+        """See once that what we write to is ours alone; keepers make again what vanishes later."""
+        if not self._has_folders:
+            for folder in (self.home, f"{self.home}/jobs", f"{self.home}/slots"):
+                make_private_folder(folder)
+            self._has_folders = True
+
+    def _plan(self, wanted: Wanted, job_id: str, cwd: str) -> dict[str, object]:
         """What is run, and where."""
-        env = dict(os.environ if wanted.env is None else wanted.env)
+        env = here.environment() if wanted.env is None else dict(wanted.env)
         env.update(TASKYARD_JOB=job_id, TASKYARD_INSTANCE=job_id, TASKYARD_HOME=self.home)
         argv = list(wanted.argv) or _HOST
-        return {"argv": argv, "cwd": _cwd(wanted), "env": env, "umask": _umask()}
+        return {"argv": argv, "cwd": cwd, "env": env, "umask": here.umask()}
 
     def _record(self, spec: Spec, wanted: Wanted, folder: JobFolder, backgrounded: bool) -> dict[str, object]:
         """What the job's record says from the start."""
@@ -249,7 +258,6 @@ class Jobs:
             "recipient": folder_name("an agent", self.agent or "me"),
             "takesInput": wanted.stdin or wanted.pty,
             "host": this_host(),
-            "cwd": (cwd := _cwd(wanted)),
         }
         if not wanted.argv:
             record["hasFacts"] = True
@@ -258,7 +266,7 @@ class Jobs:
         if self._instance:
             record["instance"] = self._instance
         if self._hook_files is not None:
-            record["hooks"] = list(self._hook_files(cwd))
+            record["hooks"] = list(self._hook_files(here.folder(wanted.cwd)))
         if wanted.priority != "later":
             record["priority"] = wanted.priority
         if wanted.is_silent:
@@ -266,26 +274,7 @@ class Jobs:
         return record
 
 
-def _cwd(wanted: Wanted) -> str:
-    try:
-        return os.path.abspath(wanted.cwd or os.getcwd())
-    except FileNotFoundError:
-        raise BadValue("cwd", ".", "a folder that exists: the current one was removed") from None
-
-
 def is_inside(request: Mapping[str, object]) -> bool:
     """Whether a job is to live inside the program that starts it."""
     record = as_object(request.get("record"))
     return record is not None and record.get("isInside") is True
-
-
-def _umask() -> int:
-    """The umask of this process, as the kernel tells it: setting it to see it would be seen by other threads."""
-    try:
-        with open("/proc/self/status", encoding="ascii", errors="replace") as file:
-            for line in file:
-                if line.startswith("Umask:"):
-                    return int(line.split()[1], 8)
-    except OSError:
-        pass
-    return 0o077 if sys.platform == "linux" else 0o022
