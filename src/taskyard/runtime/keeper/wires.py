@@ -261,6 +261,9 @@ def _noted(*_: object) -> None:
 
 
 def _set_window(terminal: int, window: tuple[int, int]) -> None:
+    import struct
+    import termios  # only those with a terminal need it
+
     fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", *window, 0, 0))
 
 
