@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import os
-import stat
 
 from taskyard.clock import now_ms
 from taskyard.disk import files
@@ -144,7 +143,7 @@ def _read_key(path: str) -> bytes | None:
     except Damaged:
         pass
     except StorageError:
-        if stat.S_ISREG(os.lstat(path).st_mode):
+        if os.path.isfile(path) and not os.path.islink(path):
             raise
     try:
         os.rename(path, f"{path}.{os.urandom(4).hex()}.bad")
