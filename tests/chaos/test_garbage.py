@@ -146,6 +146,7 @@ def test_news_that_lead_out_of_an_outbox_are_not_sent(home: str, news: dict[str,
 
     assert set(os.listdir(home)) <= {"jobs", "outbox", "notice.key", "sinks.log"}
     assert {len(path.relative_to(home).parts) for path in Path(home, "outbox").rglob("new/*")} <= {4}
+    assert os.listdir(os.path.dirname(home)) == ["taskyard"]
 
 
 @pytest.mark.req("B-09")
