@@ -21,6 +21,7 @@ MADE: list[tuple[errors.TaskyardError, str, int]] = [
     (errors.RecipientNotFound("bob", team="t"), "recipient_not_found", 4),
     (errors.TeamNotFound("t"), "team_not_found", 4),
     (errors.JobNotFound("b00000000", nearest=["b00000001"]), "job_not_found", 4),
+    (errors.KindNotFound("countdwn", nearest=["countdown"]), "kind_not_found", 4),
     (errors.OutputGone("b00000000", status="failed", cause="exited", exit_code=3), "output_gone", 4),
     (errors.NothingFree("ada", list_name="plan", open=2, taken=1), "nothing_free", 4),
     (errors.Conflict("x"), "conflict", 5),

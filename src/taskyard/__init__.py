@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from taskyard.errors import HookRefused as HookRefused
     from taskyard.errors import JobEnded as JobEnded
     from taskyard.errors import JobNotFound as JobNotFound
+    from taskyard.errors import KindNotFound as KindNotFound
     from taskyard.errors import LeaseLost as LeaseLost
     from taskyard.errors import ListNotFound as ListNotFound
     from taskyard.errors import NotFound as NotFound
@@ -117,6 +118,7 @@ __all__ = [
     "JobEnded",
     "JobNotFound",
     "JobStatus",
+    "KindNotFound",
     "Lease",
     "LeaseLost",
     "ListNotFound",

@@ -11,7 +11,7 @@ import os
 
 from taskyard import config, paths
 from taskyard.errors import BadValue
-from taskyard.surroundings import Surroundings
+from taskyard.surroundings import Surroundings, hook_files
 from taskyard.tasklist.list_folder import ListFolder
 from taskyard.tasklist.service import TaskList
 
@@ -76,7 +76,11 @@ class Yard:
         if self._jobs is None:
             from taskyard.runtime.jobs import Jobs
 
-            self._jobs = Jobs(self.home, agent=self.agent, settings=self.settings)
+            living = self._identity.living
+            instance = living.id if living is not None else ""
+            self._jobs = Jobs(
+                self.home, agent=self.agent, instance=instance, settings=self.settings, hook_files=hook_files
+            )
         return self._jobs
 
     def notices(self, agent: str | None = None) -> Outbox:

@@ -60,6 +60,7 @@ class AsyncYard:
         return self
 
     async def __aexit__(self, *_: object) -> None:
+        await self.jobs.close()
         self._yard.close()
 
 

@@ -169,8 +169,8 @@ def test_an_id_that_nobody_issued_is_not_found_and_one_bad_id_stops_no_other(job
 
 
 @pytest.mark.req("B-09")
-@pytest.mark.parametrize("grace", [-1, NAN, INF, 1e9, "1"])
-def test_a_stop_with_a_grace_that_cannot_be_stops_nothing(jobs: Jobs, grace: Any) -> None:
+@pytest.mark.parametrize("grace", [-1, NAN, INF, 1e9])
+def test_a_stop_with_a_grace_that_cannot_be_stops_nothing(jobs: Jobs, grace: float) -> None:
     job = jobs.start(Shell("sleep 60"))
 
     with pytest.raises(BadValue):

@@ -34,7 +34,7 @@ FAILED, KILLED = JobStatus.FAILED, JobStatus.KILLED
 def test_a_job_ends_as_its_command_did(
     jobs: Jobs, spec: Shell, status: JobStatus, cause: str, code: int | None, signal: int | None
 ) -> None:
-    job = jobs.run(spec.checked(), timeout=20)
+    job = jobs.run(spec, timeout=20)
 
     assert job.end is not None
     assert (job.status, job.end.cause, job.end.exit_code, job.end.signal) == (status, cause, code, signal)

@@ -41,6 +41,7 @@ COMMANDS: Mapping[str, Row] = {
     "demo": Row("taskyard.cli.demo:DEMO", "A plan of tasks worked on by agents, live"),
     "completions": Row("taskyard.cli.completions:COMPLETIONS", "Completion for bash, zsh and fish"),
     "__complete": Row("taskyard.cli.complete:COMPLETE", "Candidates for a command line", hidden=True),
+    "__job_ended": Row("taskyard.cli.job.ended:ENDED", "Run the hooks of a job's end", hidden=True),
     "__sinks": Row("taskyard.cli.sinks:SINKS", "Tell one piece of news to every sink", hidden=True),
 }
 

@@ -5,7 +5,7 @@ Every error Taskyard raises on purpose.
   x UsageError              exit 2   malformed: fails however often it is repeated
     + BadName, BadId, BadJobId, BadText, BadValue
   x NotFound                exit 4
-    + TaskNotFound, RecipientNotFound, TeamNotFound, ListNotFound, JobNotFound,
+    + TaskNotFound, RecipientNotFound, TeamNotFound, ListNotFound, JobNotFound, KindNotFound,
       OutputGone, NothingFree
   x Conflict                exit 5   well formed, wrong moment: look again
     + AlreadyClaimed, AlreadyResolved, StillOpen, Blocked, AgentBusy, BadTransition, Cycle,
@@ -62,6 +62,7 @@ from taskyard.errors.general import (
 )
 from taskyard.errors.missing import (
     JobNotFound,
+    KindNotFound,
     ListNotFound,
     NotFound,
     NothingFree,
@@ -93,6 +94,7 @@ __all__ = [
     "HookRefused",
     "JobEnded",
     "JobNotFound",
+    "KindNotFound",
     "LeaseLost",
     "ListNotFound",
     "NotFound",

@@ -77,6 +77,18 @@ class JobNotFound(NotFound):
         self.nearest = tuple(nearest)
 
 
+class KindNotFound(NotFound):
+    """No kind of job of this type is known here."""
+
+    code = "kind_not_found"
+
+    def __init__(self, kind: str, *, nearest: Sequence[str] = ()) -> None:
+        hint = f" Nearest: {', '.join(nearest)}." if nearest else ""
+        super().__init__(f"No kind of job is called {shown(kind)} here: is the package that has it installed?{hint}")
+        self.kind = kind
+        self.nearest = tuple(nearest)
+
+
 class OutputGone(NotFound):
     """The job is over and `taskyard gc` took what it had printed; how it ended is still known."""
 

@@ -12,6 +12,7 @@ import shlex
 
 from taskyard.errors import BadText, BadValue
 from taskyard.names import check_text
+from taskyard.runtime.kind import Wanted
 from taskyard.typed import NamedTuple
 
 TYPE_CHECKING = False
@@ -65,12 +66,31 @@ class Shell(NamedTuple):
         """The command as a person would type it."""
         return self.command if isinstance(self.command, str) else shlex.join(self.command)
 
-    def checked(self) -> Shell:
-        """Itself, if it can be run.
+    def wanted(self) -> Wanted:
+        """What its keeper is asked for.
 
         Raises:
             BadValue, BadText: something in it cannot be.
         """
+        self._check()
+        return Wanted(
+            self.description,
+            self.argv,
+            text=self.text,
+            cwd=self.cwd,
+            env=self.env,
+            timeout=self.timeout,
+            output_cap=self.output_cap,
+            on_parent_exit=self.on_parent_exit,
+            stdin=self.stdin,
+            pty=self.pty,
+            grace=self.grace,
+            leave_children=self.leave_children,
+            retries=self.retries,
+            tool_use_id=self.tool_use_id,
+        )
+
+    def _check(self) -> None:
         _check_words("command", [self.command] if isinstance(self.command, str) else self.command)
         if not self.argv or not self.argv[0] or not self.text.strip():
             raise BadText("command", "is empty")
@@ -87,7 +107,6 @@ class Shell(NamedTuple):
         if self.cwd is not None and not os.path.isdir(self.cwd):
             raise BadValue("cwd", self.cwd, "a folder that exists")
         _check_env(self.env or {})
-        return self
 
     @property
     def description(self) -> str:

@@ -2,7 +2,7 @@
 An end is written once, whoever races to write it.
 
     1. notice            the decision: how it ended, and the news of it, in one file
-    2. end.json          linked from it, exclusively
+    2. end.json          linked from it, exclusively; then the JobEnded hooks are started, if there are any
     3. outbox/…/new/     the notice is renamed there: its source exists once, so whoever comes second finds nothing
     4. jobs/.living/     the job has no name there any more: nobody need look whether something is left to do
 
@@ -21,6 +21,7 @@ from taskyard.maildir import Box
 from taskyard.message_ids import is_id
 from taskyard.names import folder_name
 from taskyard.runtime.folder import JobFolder, forget_living, outbox
+from taskyard.runtime.job_hooks import tell_hooks
 from taskyard.shapes import as_object
 
 TYPE_CHECKING = False
@@ -28,23 +29,27 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 
-def decide(folder: JobFolder, end: Mapping[str, object], news: Mapping[str, object] | None) -> None:
+def decide(
+    folder: JobFolder, end: Mapping[str, object], news: Mapping[str, object] | None, *, hooks: object = ()
+) -> None:
     """Write how the job ended, and bring the news to its recipient; no news, no notice.
 
+    `hooks` are the files that may name JobEnded hooks.
     What was decided before, by somebody who died over it, stands. The caller holds the job's lock.
     """
     if not _is_end(folder.end) and decided(folder) is None:
         data = json.dumps({"end": end, "news": news}).encode()
         files.replace(folder.notice, data)
-    carry_out(folder)
+    carry_out(folder, hooks=hooks)
 
 
-def carry_out(folder: JobFolder) -> None:
+def carry_out(folder: JobFolder, *, hooks: object = ()) -> None:
     """Do what is left to do of a decided end. The caller holds the job's lock."""
     decision = decided(folder)
     if decision is not None:
         if not _is_end(folder.end):
             _link(folder, decision)
+        tell_hooks(folder, hooks)
         _send(folder, decision)
     forget_living(folder)
 

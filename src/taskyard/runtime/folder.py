@@ -61,6 +61,21 @@ class JobFolder(NamedTuple):
         return f"{self.path}/control"
 
     @property
+    def arguments(self) -> str:
+        """What a handler was asked for."""
+        return f"{self.path}/arguments.json"
+
+    @property
+    def facts(self) -> str:
+        """What the job's own process says of it."""
+        return f"{self.path}/facts.json"
+
+    @property
+    def hooks(self) -> str:
+        """There once the JobEnded hooks were started."""
+        return f"{self.path}/hooks"
+
+    @property
     def children(self) -> str:
         """The jobs that were started inside it, a file each."""
         return f"{self.path}/children"

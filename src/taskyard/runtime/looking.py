@@ -138,8 +138,8 @@ def _record(folder: JobFolder) -> dict[str, object] | None:
 def _job(folder: JobFolder, record: dict[str, object] | None, status: JobStatus, end: End | None = None) -> Job:
     """The job that a record tells of; where there is none, what is known without one."""
     job = None if record is None else job_from_json(record, status=status, end=end)
-    if job is not None:
-        return job
+    if job is not None and record is not None:
+        return _with_facts(folder, record, job)
     at = None if end is None else end.at
     return Job(folder.id, "unknown", status, _UNKNOWN, end_time=at, output_file=folder.output, end=end)
 
@@ -165,12 +165,23 @@ def _over(folder: JobFolder, end: End, *, even_ended: bool) -> Job | None:
 def _finish(folder: JobFolder) -> None:
     """Do what is left to do of an end, if its keeper died over it."""
     if keeper_of(folder) is None:
-        _settle(folder, {})
+        _settle(folder, _record(folder) or {})
 
 
 def _living(folder: JobFolder) -> Job:
     record = _record(folder)
     return _job(folder, record, JobStatus.PENDING if (record or {}).get("waitsFor") else JobStatus.RUNNING)
+
+
+def _with_facts(folder: JobFolder, record: dict[str, object], job: Job) -> Job:
+    """A job with what its own process says of it, where it is of a kind that says something."""
+    if not record.get("hasFacts"):
+        return job
+    from taskyard.runtime.facts import shown
+
+    facts = shown(folder)
+    asks = facts.pop("needsInput", False) is True and not job.is_final
+    return job._replace(facts={**job.facts, **facts}, needs_input=job.needs_input or asks)
 
 
 def _settle(folder: JobFolder, record: dict[str, object]) -> None:

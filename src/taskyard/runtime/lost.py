@@ -43,11 +43,11 @@ def settle(folder: JobFolder, record: Mapping[str, object]) -> None:
         if not os.path.lexists(folder.end) and ending.decided(folder) is None:
             end = _lost(folder, record)
             told = news.of_end(folder, record, end)
-            ending.decide(folder, end_to_json(end), told)
+            ending.decide(folder, end_to_json(end), told, hooks=record.get("hooks"))
             if told is not None:
                 sinks.start_sinks(folder.home, told)
         else:
-            ending.carry_out(folder)
+            ending.carry_out(folder, hooks=record.get("hooks"))
 
 
 def _lost(folder: JobFolder, record: Mapping[str, object]) -> End:

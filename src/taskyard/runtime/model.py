@@ -89,6 +89,7 @@ class Job(NamedTuple):
     pid: int | None = None  #: of the command
     attempt: int = 1
     on_parent_exit: str = "keep"
+    is_inside: bool = False  #: it lives in the program that started it
     end: End | None = None
     facts: Mapping[str, object] = {}  #: what its kind adds
 

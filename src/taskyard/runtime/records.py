@@ -26,6 +26,7 @@ _NAMES = {
     "needs_input": "needsInput",
     "is_paused": "isPaused",
     "on_parent_exit": "onParentExit",
+    "is_inside": "isInside",
     "exit_code": "exitCode",
     "duration_ms": "durationMs",
     "paused_ms": "pausedMs",

@@ -51,7 +51,7 @@ def stop(home: str, job_ids: Sequence[str], *, by: str = "", grace: float | None
 
 def asked_to_stop(home: str, job_ids: Sequence[str], *, by: str, grace: float | None) -> tuple[list[Job], float]:
     """Ask jobs to stop; as they were before, and how long to wait for them."""
-    if grace is not None and not (isinstance(grace, (int, float)) and 0 <= grace <= _LONGEST_GRACE):
+    if grace is not None and not 0 <= grace <= _LONGEST_GRACE:
         raise BadValue("grace", grace, f"seconds from 0 to {_LONGEST_GRACE:g}")
     before = [look(home, job_id) for job_id in dict.fromkeys(job_ids)]
     wish = {"do": "stop", "by": by, **({} if grace is None else {"grace": grace})}

@@ -47,23 +47,48 @@ def wait_all(home: str, job_ids: Sequence[str], timeout: float | None = None) ->
     for job_id, job in jobs.items():
         while not job.is_final and (deadline is None or time.monotonic() < deadline):
             left = None if deadline is None else max(deadline - time.monotonic(), 0.0)
-            _sleep(JobFolder(home, job_id), left)
+            _sleep(JobFolder(home, job_id), left, is_inside=job.is_inside)
             job = jobs[job_id] = look(home, job_id)
     return [jobs[job_id] for job_id in job_ids]
 
 
-def _sleep(folder: JobFolder, seconds: float | None) -> None:
-    """Until the job's keeper is gone."""
-    fd = keeper_pidfd(folder)
-    if fd is None:
+def _sleep(folder: JobFolder, seconds: float | None, *, is_inside: bool) -> None:
+    """Until whoever keeps the job lets go of it."""
+    watched = watch(folder, is_inside=is_inside)
+    if watched is None:
         time.sleep(MOMENT if seconds is None else min(MOMENT, seconds))
         return
-    try:
+    with watched:
         poll = select.poll()
-        poll.register(fd, select.POLLIN)
+        poll.register(watched, select.POLLIN)
         poll.poll(None if seconds is None else min(seconds, _LONGEST) * 1000)
-    finally:
-        os.close(fd)
+
+
+class Watched:
+    """Something that becomes readable when whoever keeps a job lets go of it."""
+
+    def __init__(self, *fds: int) -> None:
+        """The first is the one to wait for; the others are what it hangs on."""
+        self._fds = fds
+
+    def fileno(self) -> int:
+        """For `poll`."""
+        return self._fds[0]
+
+    def __enter__(self) -> Watched:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for fd in self._fds:
+            os.close(fd)
+
+
+def watch(folder: JobFolder, *, is_inside: bool) -> Watched | None:
+    """What tells of the end of a job; None if nobody keeps it."""
+    if is_inside:
+        return _watch_pipe(folder)
+    fd = keeper_pidfd(folder)
+    return None if fd is None else Watched(fd)
 
 
 def keeper_pidfd(folder: JobFolder) -> int | None:
@@ -79,3 +104,18 @@ def keeper_pidfd(folder: JobFolder) -> int | None:
         return fd
     os.close(fd)
     return None
+
+
+def _watch_pipe(folder: JobFolder) -> Watched | None:
+    """The program around a job outlives it, but not its end of the control pipe: that nobody reads it is an error."""
+    try:
+        pipe = os.open(folder.control, os.O_WRONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except OSError:
+        return None
+    try:
+        with select.epoll() as epoll:
+            epoll.register(pipe, 0)  # errors are always told, and nothing else is asked for
+            return Watched(os.dup(epoll.fileno()), pipe)
+    except OSError:
+        os.close(pipe)
+        return None

@@ -25,16 +25,27 @@ _NEW = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 #: Bytes for the end, the notice, a first outbox with its folders and the key, a block each, and some to spare.
 _LAST_WORDS = 65536
 
+#: How many answers stay in a record: whoever asked may be slow to read, and many may ask.
+_ANSWERS = 100
+
 
 class Born:
     """A job's folder in the hands of its keeper: what is open of it, and its record."""
 
-    def __init__(self, folder: JobFolder, record: dict[str, object], parent: str | None) -> None:
-        """Build it, and let it be seen."""
+    def __init__(
+        self,
+        folder: JobFolder,
+        record: dict[str, object],
+        *,
+        parent: str | None = None,
+        arguments: Mapping[str, object] | None = None,
+    ) -> None:
+        """Build it, and let it be seen. `arguments` is what a handler is asked for."""
         self.folder = folder
         self.record = record
+        self._answers: dict[str, object] = {}
         try:
-            self._build()
+            self._build(arguments)
         except OSError as error:
             self._clear_away()
             raise files.storage_error(folder.half_made, error) from error
@@ -44,7 +55,7 @@ class Born:
         if parent is not None:
             self._tell_parent(parent)
 
-    def _build(self) -> None:
+    def _build(self, arguments: Mapping[str, object] | None) -> None:
         folder, half = self.folder, self.folder.half_made
         files.make_private_folder(f"{folder.home}/jobs")
         files.make_private_folder(living_folder(folder.home))
@@ -60,6 +71,8 @@ class Born:
         # For both ways, so that it never ends: writers come and go.
         self.control = os.open(f"{half}/control", os.O_RDWR | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
         self.output = os.open(f"{half}/output", _NEW | os.O_APPEND, 0o600)
+        if arguments is not None:
+            files.create(f"{half}/arguments.json", _encoded({"type": self.record["type"], "arguments": arguments}))
         files.create(f"{half}/job.json", _encoded(self.record))
         self.descriptor = os.open(half, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         os.rename(half, folder.path)
@@ -117,6 +130,17 @@ class Born:
             files.replace(self.folder.record, _encoded(self.record))
         except StorageError:
             pass  # the next change brings this one along
+
+    def answer(self, wish: Mapping[str, object], done: object) -> None:
+        """Let whoever made a wish see what came of it, if they asked to."""
+        if isinstance(token := wish.get("token"), str):
+            self._answers = {**dict(list(self._answers.items())[-_ANSWERS:]), token: done}
+            self.change(answers=self._answers)
+
+    def close(self) -> None:
+        """Let go of it, in a process that lives on; the lock last, since it stands for all else."""
+        for fd in (self.control, self.output, self.descriptor, self._lock):
+            os.close(fd)
 
 
 def _encoded(record: Mapping[str, object]) -> bytes:

@@ -63,6 +63,10 @@ def _attempts(born: Born, request: Request, wires: Wires) -> End:
     attempt = 1
     while True:
         end = Loop(born, request, wires).run()
+        if request.arguments is not None:
+            from taskyard.runtime.facts import judged
+
+            end = judged(born.folder, end)
         if end.status is not JobStatus.FAILED or attempt > request.retries:
             return end
         attempt += 1
@@ -78,7 +82,7 @@ def finish(born: Born, end: End) -> None:
         try:
             born.check_place()
             told = told or news.of_end(born.folder, born.record, end)
-            ending.decide(born.folder, end_to_json(end), told)
+            ending.decide(born.folder, end_to_json(end), told, hooks=born.record.get("hooks"))
             break
         except StorageError as error:
             if not is_full(error) or pause is None:

@@ -76,6 +76,11 @@ class Queue:
         for lock in self._locks:
             lock.release()
 
+    def close(self) -> None:
+        """Give back the slot, in a process that outlives its job."""
+        for lock in self._locks:
+            lock.close()
+
     def _limit(self) -> str:
         limits = ", ".join(f"{limit} {name}" for name, limit in sorted(self._request.slots.items()))
         return f"a slot (at most {limits} at once)"

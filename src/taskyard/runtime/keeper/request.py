@@ -32,6 +32,7 @@ class Request(NamedTuple):
     slots: Mapping[str, int] = {}  #: how many may run at once, by the name of the queue
     after: Sequence[str] = ()
     retries: int = 0
+    arguments: Mapping[str, object] | None = None  #: for a handler, which then has the last word on how it went
 
 
 def from_json(raw: Mapping[str, object]) -> Request:

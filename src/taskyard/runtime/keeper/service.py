@@ -68,7 +68,12 @@ def _keep(fd: int) -> NoReturn:
         os.close(fd)
         _stand_alone(request.id)
         try:
-            born = Born(JobFolder(request.home, request.id), request.record, request.parent)
+            born = Born(
+                JobFolder(request.home, request.id),
+                request.record,
+                parent=request.parent,
+                arguments=request.arguments,
+            )
         except StorageError as error:
             _say({"id": request.id, "path": error.path, "error": error.why, "advice": error.advice})
             raise

@@ -32,9 +32,6 @@ _LONGEST = 1e6
 
 _CHUNK = 65536
 
-#: How many answers stay in a record: whoever asked may be slow to read, and many may ask.
-_ANSWERS = 100
-
 #: Read from a terminal at a time.
 _MOST_CHUNKS = 64
 
@@ -65,7 +62,6 @@ class Wires:
         self._input: int | None = None  # into the command: a pipe, or its terminal
         self._terminal: int | None = None
         self.lost = ""  #: why output could not be kept, if so
-        self._answers: dict[str, object] = {}
 
     # -- the command -------------------------------------------------------------------------
 
@@ -174,9 +170,7 @@ class Wires:
         elif what == "background":
             self._born.change(isBackgrounded=True)
             done = True
-        if isinstance(token := wish.get("token"), str):
-            self._answers = {**dict(list(self._answers.items())[-_ANSWERS:]), token: done}
-            self._born.change(answers=self._answers)
+        self._born.answer(wish, done)
 
     def drain(self) -> None:
         """Bring what the terminal shows to the output; of one that never ends a part, since others wait for us too."""
