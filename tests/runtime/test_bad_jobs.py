@@ -169,8 +169,8 @@ def test_an_id_that_nobody_issued_is_not_found_and_one_bad_id_stops_no_other(job
 
 
 @pytest.mark.req("B-09")
-@pytest.mark.parametrize("grace", [-1, NAN, INF, 1e9])
-def test_a_stop_with_a_grace_that_cannot_be_stops_nothing(jobs: Jobs, grace: float) -> None:
+@pytest.mark.parametrize("grace", [-1, NAN, INF, 1e9, "1"])
+def test_a_stop_with_a_grace_that_cannot_be_stops_nothing(jobs: Jobs, grace: Any) -> None:
     job = jobs.start(Shell("sleep 60"))
 
     with pytest.raises(BadValue):
@@ -189,15 +189,13 @@ def test_a_wait_may_be_as_long_as_anybody_likes_but_no_nonsense(jobs: Jobs) -> N
 
 
 @pytest.mark.req("B-09", "O-08")
-@pytest.mark.parametrize(
-    "text", ["x" * 2049, "\x01" * 1000, "é" * 1100, "\ud800"], ids=["x", "control", "wide", "lone"]
-)
+@pytest.mark.parametrize("text", ["x" * 1_000_001, "é" * 500_001, "\ud800"], ids=["x", "wide", "lone"])
 def test_input_that_does_not_fit_or_is_no_text_is_refused(jobs: Jobs, text: str) -> None:
     job = jobs.start(Shell("cat", stdin=True))
 
     with pytest.raises(BadText):
         jobs.send(job.id, text)
-    assert jobs.send(job.id, "\x01" * 300 + "é" * 700)
+    assert jobs.send(job.id, "\x01" * 3000 + "é" * 7000)
 
 
 @pytest.mark.req("B-08")
@@ -205,7 +203,7 @@ def test_a_folder_that_vanishes_before_its_turn_is_named(jobs: Jobs, tmp_path: P
     first = jobs.start(Shell("sleep 60"))
     gone = tmp_path / "gone"
     gone.mkdir()
-    second = jobs.start(Shell("true", cwd=str(gone)), after=[first.id])
+    second = jobs.start(Shell("true", cwd=str(gone)), after_any=[first.id])
     until(lambda: jobs.get(second.id).status is JobStatus.PENDING)
     gone.rmdir()
     jobs.stop(first.id)

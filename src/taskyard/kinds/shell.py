@@ -11,7 +11,7 @@ import os
 import shlex
 
 from taskyard.errors import BadText, BadValue
-from taskyard.names import check_text
+from taskyard.names import check_number, check_text
 from taskyard.runtime.kind import Wanted
 from taskyard.typed import NamedTuple
 
@@ -44,6 +44,7 @@ class Shell(NamedTuple):
     grace: float = 3.0  #: seconds between TERM and KILL
     leave_children: bool = False  #: processes it leaves behind go on under its keeper
     retries: int = 0  #: how often it may be tried again after a failure
+    retry_delay: float = 1.0  #: seconds before it is tried again; twice as long before each further attempt
     tool_use_id: str | None = None
 
     @property
@@ -87,6 +88,7 @@ class Shell(NamedTuple):
             grace=self.grace,
             leave_children=self.leave_children,
             retries=self.retries,
+            retry_delay=self.retry_delay,
             tool_use_id=self.tool_use_id,
         )
 
@@ -98,10 +100,11 @@ class Shell(NamedTuple):
             check_text("name", self.name, longest=_LONGEST_NAME, allow_empty=False)
             if "\n" in self.name or "\r" in self.name:
                 raise BadText("name", "has more than one line")
-        _check_number("timeout", self.timeout, least=0.001, most=_LONGEST_TIME)
-        _check_number("grace", self.grace, least=0.0, most=3600.0)
-        _check_number("output cap", self.output_cap, least=SMALLEST_CAP, most=1 << 50, whole=True)
-        _check_number("retries", self.retries, least=0, most=1000, whole=True)
+        check_number("timeout", self.timeout, least=0.001, most=_LONGEST_TIME)
+        check_number("grace", self.grace, least=0.0, most=3600.0)
+        check_number("output cap", self.output_cap, least=SMALLEST_CAP, most=1 << 50, whole=True)
+        check_number("retries", self.retries, least=0, most=1000, whole=True)
+        check_number("retry delay", self.retry_delay, least=0.0, most=3600.0)
         if self.on_parent_exit not in (None, "kill", "keep"):
             raise BadValue("on_parent_exit", self.on_parent_exit, '"kill" or "keep"')
         if self.cwd is not None and not os.path.isdir(self.cwd):
@@ -133,10 +136,3 @@ def _check_env(env: Mapping[str, str]) -> None:
         _check_words("env", (key, value))
         if not key or "=" in key:
             raise BadValue("env", key, "names without =")
-
-
-def _check_number(name: str, value: object, *, least: float, most: float, whole: bool = False) -> None:
-    if value is None:
-        return
-    if isinstance(value, bool) or not isinstance(value, int if whole else (int, float)) or not least <= value <= most:
-        raise BadValue(name, value, f"a {'whole ' if whole else ''}number from {least:g} to {most:g}")

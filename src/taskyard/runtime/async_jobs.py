@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from taskyard.runtime.folder import JobFolder
-from taskyard.runtime.jobs import is_inside
+from taskyard.runtime.requests import is_inside
 from taskyard.runtime.starting import TRIES, answered, is_made, understood
 from taskyard.runtime.steering import asked_to_stop, outcome_of
 from taskyard.runtime.waiting import MOMENT, watch
@@ -78,7 +78,7 @@ class AsyncJobs:
 
     async def _sleep(self, job: Job) -> None:
         """Until whoever keeps the job lets go of it."""
-        watched = watch(JobFolder(self._jobs.home, job.id), is_inside=job.is_inside)
+        watched = watch(JobFolder(self._jobs.home, job.id))
         if watched is None:
             await asyncio.sleep(MOMENT)
             return

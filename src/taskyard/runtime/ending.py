@@ -2,12 +2,14 @@
 An end is written once, whoever races to write it.
 
     1. notice            the decision: how it ended, and the news of it, in one file
-    2. end.json          linked from it, exclusively; then the JobEnded hooks are started, if there are any
-    3. outbox/…/new/     the notice is renamed there: its source exists once, so whoever comes second finds nothing
-    4. jobs/.living/     the job has no name there any more: nobody need look whether something is left to do
+    2. events/           it is told to the stream of events
+    3. end.json          linked from it, exclusively; then the JobEnded hooks are started, if there are any
+    4. outbox/…/new/     the notice is renamed there: its source exists once, so whoever comes second finds nothing
+    5. jobs/.living/     the job has no name there any more: nobody need look whether something is left to do
 
 Whoever writes an end holds `keeper.lock`: the keeper for its life, or, after its death, one who found the job
 without an end. A death between two steps is made good by the next look: from the notice on everything is decided.
+The event comes before the end, since with the end in place anyone may file the notice away, and the decision with it.
 """
 
 from __future__ import annotations
@@ -20,6 +22,7 @@ from taskyard.errors import BadName, Damaged, StorageError
 from taskyard.maildir import Box
 from taskyard.message_ids import is_id
 from taskyard.names import folder_name
+from taskyard.runtime import telling
 from taskyard.runtime.folder import JobFolder, forget_living, outbox
 from taskyard.runtime.job_hooks import tell_hooks
 from taskyard.shapes import as_object
@@ -35,22 +38,35 @@ def decide(
     """Write how the job ended, and bring the news to its recipient; no news, no notice.
 
     `hooks` are the files that may name JobEnded hooks.
-    What was decided before, by somebody who died over it, stands. The caller holds the job's lock.
+    The caller holds the job's lock, and saw that nothing was decided before: that would stand (`carry_out`).
     """
-    if not _is_end(folder.end) and decided(folder) is None:
-        data = json.dumps({"end": end, "news": news}).encode()
-        files.replace(folder.notice, data)
-    carry_out(folder, hooks=hooks)
+    ended = json.dumps(end)
+    files.replace(folder.notice, f'{{"end": {ended}, "news": {json.dumps(news)}}}'.encode())
+    telling.ended(folder, {"end": end, "news": news}, is_new=True)
+    _link(folder, ended.encode())
+    _tell_all(folder, news, hooks)
 
 
-def carry_out(folder: JobFolder, *, hooks: object = ()) -> None:
-    """Do what is left to do of a decided end. The caller holds the job's lock."""
+def carry_out(folder: JobFolder, *, hooks: object = ()) -> bool:
+    """Do what is left to do of a decided end; False if none was. The caller holds the job's lock."""
     decision = decided(folder)
-    if decision is not None:
-        if not _is_end(folder.end):
-            _link(folder, decision)
-        tell_hooks(folder, hooks)
-        _send(folder, decision)
+    if decision is None:
+        forget_living(folder)
+        return False
+    if not _is_end(folder.end):
+        telling.ended(folder, decision, is_new=False)
+        _link(folder, json.dumps(decision["end"]).encode())
+    _tell_all(folder, as_object(decision.get("news")), hooks)
+    return True
+
+
+def _tell_all(folder: JobFolder, news: Mapping[str, object] | None, hooks: object) -> None:
+    """Start the hooks, send the notice, and be done with the job."""
+    tell_hooks(folder, hooks)
+    if news is None:
+        files.remove(folder.notice)
+    else:
+        Box(folder.home, outbox(folder.home, str(news["recipient"]))).adopt(folder.notice, str(news["id"]))
     forget_living(folder)
 
 
@@ -75,34 +91,19 @@ def _is_news(folder: JobFolder, news: Mapping[str, object]) -> bool:
     return safe and is_id(notice_id) and news.get("taskId") == folder.id
 
 
-def _send(folder: JobFolder, decision: Mapping[str, object]) -> None:
-    news = as_object(decision.get("news"))
-    if news is None:
-        files.remove(folder.notice)
-        return
-    box = Box(folder.home, outbox(folder.home, str(news["recipient"])))
-    box.open()
-    try:
-        os.rename(folder.notice, f"{box.path}/new/{news['id']}")
-    except FileNotFoundError:
-        pass  # somebody was quicker
-    except OSError as error:
-        raise files.storage_error(folder.notice, error) from error
-
-
 def _is_end(path: str) -> bool:
     return isinstance((read_ours(path) or {}).get("cause"), str)
 
 
-def _link(folder: JobFolder, decision: Mapping[str, object]) -> None:
-    if os.path.lexists(folder.end):  # and says nothing: it is kept, since somebody may know what it is
-        os.rename(folder.end, f"{folder.end}.{os.urandom(4).hex()}.bad")
+def _link(folder: JobFolder, end: bytes) -> None:
     temporary = f"{folder.end}.{os.getpid()}.{os.urandom(4).hex()}.tmp"
-    files.create(temporary, json.dumps(decision["end"]).encode())
+    files.create(temporary, end)
     try:
         os.link(temporary, folder.end)
     except FileExistsError:
-        pass  # somebody was quicker, with the same words
+        if not _is_end(folder.end):  # it says nothing: it is kept, since somebody may know what it is
+            os.rename(folder.end, f"{folder.end}.{os.urandom(4).hex()}.bad")
+            os.link(temporary, folder.end)
     except OSError as error:
         raise files.storage_error(folder.end, error) from error
     finally:

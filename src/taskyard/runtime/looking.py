@@ -75,6 +75,17 @@ def everything(home: str, *, ended: bool = False) -> list[Job]:
     return sorted(found, key=lambda job: (job.start_time, job.id))
 
 
+def glance(home: str, job_id: str) -> Job | None:
+    """One job as its files tell, if they do: for those who look in passing. Nothing is written, also of a lost one."""
+    folder = JobFolder(home, job_id)
+    if not is_job_id(job_id) or not is_there(folder):
+        return None
+    end = _end_of(folder)
+    if end is not None and end is not _UNREADABLE:
+        return _job(folder, _record(folder), end.status, end)
+    return _living(folder) if keeper_of(folder) is not None else None
+
+
 def settle_all(home: str) -> None:
     """Close the books of every job whose keeper is gone: its end is written, the news of it on its way."""
     for name in _living_names(home):
@@ -165,7 +176,7 @@ def _over(folder: JobFolder, end: End, *, even_ended: bool) -> Job | None:
 def _finish(folder: JobFolder) -> None:
     """Do what is left to do of an end, if its keeper died over it."""
     if keeper_of(folder) is None:
-        _settle(folder, _record(folder) or {})
+        _settle(folder, ending.read(folder.record) or {})
 
 
 def _living(folder: JobFolder) -> Job:

@@ -15,7 +15,7 @@ import signal
 from taskyard.clock import now_ms
 from taskyard.disk.kernel_lock import RangeLock
 from taskyard.disk.processes import process_start, stat_fields, this_host
-from taskyard.runtime import ending, news, sinks
+from taskyard.runtime import ending, news, sinks, telling
 from taskyard.runtime.keeper import tree
 from taskyard.runtime.keeper.ladder import frozen
 from taskyard.runtime.keeper.others import Others
@@ -41,6 +41,7 @@ def settle(folder: JobFolder, record: Mapping[str, object]) -> None:
         if not lock.try_take(0):
             return
         if not os.path.lexists(folder.end) and ending.decided(folder) is None:
+            telling.surely_started(folder, record)
             end = _lost(folder, record)
             told = news.of_end(folder, record, end)
             ending.decide(folder, end_to_json(end), told, hooks=record.get("hooks"))

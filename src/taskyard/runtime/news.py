@@ -1,22 +1,22 @@
 """
 The news of a job: what its starter is told, once, signed so that no text can imitate it.
 
-A notice is a JSON object: its id, the job, how it ended, a sentence, and a check value over all of it
-(HMAC-SHA256, under a key that only its user can read).
+A notice is a JSON object: its id, the job, how it ended, a sentence, and a check value over all of it (`seal`).
 """
 
 from __future__ import annotations
 
 import json
-import os
 
 from taskyard.clock import now_ms
-from taskyard.disk import files
-from taskyard.errors import BadName, Damaged, StorageError
+from taskyard.disk.processes import process_alive
+from taskyard.errors import BadName
 from taskyard.maildir import Box
 from taskyard.message_ids import lone_id
 from taskyard.names import folder_name
 from taskyard.runtime.folder import JobFolder, outbox
+from taskyard.runtime.seal import signed
+from taskyard.shapes import as_list
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,14 +24,17 @@ if TYPE_CHECKING:
 
     from taskyard.runtime.model import End
 
-_KEY_SIZE = 32
-
 
 def of_end(folder: JobFolder, record: Mapping[str, object], end: End) -> dict[str, object] | None:
     """The notice of an end; None where nobody is to hear of it."""
-    if record.get("silent") or record.get("isBackgrounded") is False:
+    if record.get("silent") or (record.get("isBackgrounded") is False and _is_watched(record)):
         return None  # whoever watches it in the foreground sees its end
-    news: dict[str, object] = {
+    return signed(folder.home, words_of_end(folder, record, end))
+
+
+def words_of_end(folder: JobFolder, record: Mapping[str, object], end: End) -> dict[str, object]:
+    """What there is to say of an end, not signed."""
+    return {
         **_about(folder, record),
         "priority": str(record.get("priority") or "later"),
         "status": end.status.value,
@@ -39,7 +42,15 @@ def of_end(folder: JobFolder, record: Mapping[str, object], end: End) -> dict[st
         "exitCode": end.exit_code,
         "at": end.at,
     }
-    return signed(folder.home, news)
+
+
+def _is_watched(record: Mapping[str, object]) -> bool:
+    """Whether the very process that watches a job in the foreground lives."""
+    watcher = as_list(record.get("watcher"))
+    if watcher is None or len(watcher) != 2:
+        return True
+    pid, start = watcher
+    return isinstance(pid, int) and isinstance(start, int) and process_alive(pid, start)
 
 
 def tell_stall(folder: JobFolder, record: Mapping[str, object], tail: str) -> None:
@@ -103,52 +114,3 @@ def _how_it_ended(record: Mapping[str, object], end: End) -> str:
     if end.cause == "oom":
         return f"{what} failed: out of memory"
     return f"{what} failed: {end.error or 'Unknown error'}"
-
-
-def signed(home: str, news: dict[str, object]) -> dict[str, object]:
-    """The notice with its check value."""
-    return {**news, "check": check_value(home, news)}
-
-
-def check_value(home: str, news: Mapping[str, object]) -> str:
-    """The check value over every field but itself."""
-    import hmac
-
-    fields = {name: value for name, value in news.items() if name != "check"}
-    text = json.dumps(fields, sort_keys=True, separators=(",", ":")).encode()
-    return hmac.digest(_key(home), text, "sha256").hex()
-
-
-def _key(home: str) -> bytes:
-    """The user's key, made by the first who needs it."""
-    path = f"{home}/notice.key"
-    while (data := _read_key(path)) is None:
-        temporary = f"{path}.{os.getpid()}.{os.urandom(4).hex()}.tmp"
-        files.create(temporary, os.urandom(_KEY_SIZE))
-        try:
-            os.link(temporary, path)
-        except FileExistsError:
-            pass
-        finally:
-            os.unlink(temporary)
-    return data
-
-
-def _read_key(path: str) -> bytes | None:
-    """The key; None if there is none. What is in its place and is none is kept apart: nothing was sealed with it."""
-    try:
-        data = files.read(path, most=4096)
-        if data is None or len(data) >= _KEY_SIZE:
-            return data
-    except Damaged:
-        pass
-    except StorageError:
-        if os.path.isfile(path) and not os.path.islink(path):
-            raise
-    try:
-        os.rename(path, f"{path}.{os.urandom(4).hex()}.bad")
-    except FileNotFoundError:
-        pass  # somebody was quicker
-    except OSError as error:
-        raise files.storage_error(path, error) from error
-    return None

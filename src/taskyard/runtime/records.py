@@ -23,6 +23,7 @@ _NAMES = {
     "tool_use_id": "toolUseId",
     "agent_id": "agentId",
     "waits_for": "waitsFor",
+    "takes_input": "takesInput",
     "needs_input": "needsInput",
     "is_paused": "isPaused",
     "on_parent_exit": "onParentExit",
@@ -55,20 +56,6 @@ def end_from_json(raw: Mapping[str, object]) -> End | None:
         return None
     values = _typed(raw, End._field_defaults)
     return End(cause, **values)  # type: ignore[arg-type]  # each value has its default's type
-
-
-def job_to_json(job: Job) -> dict[str, object]:
-    """A job as people and programs are shown it: its end's fields beside its own."""
-    shown: dict[str, object] = {
-        _NAMES.get(name, name): value
-        for name, value in zip(job._fields, job)
-        if value not in (None, "") and name not in ("end", "facts")
-    }
-    shown.update(job.facts)
-    if job.end is not None:
-        shown.update({**end_to_json(job.end), "exitCode": job.end.exit_code, "signal": job.end.signal})
-        shown.pop("at", None)
-    return shown
 
 
 def job_from_json(raw: Mapping[str, object], *, status: JobStatus, end: End | None = None) -> Job | None:

@@ -66,6 +66,19 @@ def load_sinks(environ: Mapping[str, str] | None = None) -> Sinks:
     return _checked(values) if values else Sinks()
 
 
+def settings_file(environ: Mapping[str, str] | None = None) -> str:
+    """The file in which sinks may be set up; "" if the environment does that already."""
+    env = os.environ if environ is None else environ
+    if any(f"TASKYARD_SINKS_{name.upper()}" in env for name in Sinks._fields):
+        return ""
+    return os.path.join(config_folder(env), "config.toml")
+
+
+def may_be_set_up(settings: str) -> bool:
+    """Whether to look for sinks at all, by what `settings_file` said."""
+    return not settings or os.path.lexists(settings)
+
+
 def start_sinks(home: str, news: Mapping[str, object]) -> bool:
     """Have news told by a process of its own; False if there is no sink, or it is told already.
 

@@ -16,6 +16,7 @@ from _thread import allocate_lock
 
 from taskyard.errors import StorageError
 from taskyard.runtime.folder import JobFolder
+from taskyard.runtime.keeper.signals import ALL
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -128,7 +129,7 @@ class Forker:
 
 
 def _spawn(what: str, fd: int, stdout: int | None = None) -> int:
-    """Start the keeper program, isolated: two descriptors, and nothing of our environment that loads code."""
+    """Start the keeper program, isolated: two descriptors, no signal ignored, nothing of ours that loads code."""
     copy = os.dup(fd)  # inheritable for this one child: every other descriptor closes itself
     null = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
     env = {name: value for name, value in os.environ.items() if name not in _NOT_OURS}
@@ -140,9 +141,8 @@ def _spawn(what: str, fd: int, stdout: int | None = None) -> int:
             (os.POSIX_SPAWN_DUP2, null, 2),
         ]
         os.set_inheritable(copy, True)
-        return os.posix_spawn(
-            sys.executable, [sys.executable, "-I", "-S", _KEEPER, what, str(copy)], env, file_actions=actions
-        )
+        words = [sys.executable, "-I", "-S", _KEEPER, what, str(copy)]
+        return os.posix_spawn(words[0], words, env, file_actions=actions, setsigmask=[], setsigdef=ALL)
     finally:
         os.close(copy)
         os.close(null)

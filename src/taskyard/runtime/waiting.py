@@ -1,8 +1,8 @@
 """
-Waiting for jobs without asking again and again: the kernel tells when a keeper ends.
+Waiting for jobs without asking again and again: the kernel tells when a job's control pipe has no reader any more.
 
-A keeper ends after it has written its job's end: whoever sees it gone finds the end there, or knows that the job is
-lost.
+Whoever keeps a job reads that pipe until the end is written, or until its own end: whoever sees it let go finds the
+end there, or knows that the job is lost.
 """
 
 from __future__ import annotations
@@ -47,21 +47,23 @@ def wait_all(home: str, job_ids: Sequence[str], timeout: float | None = None) ->
     for job_id, job in jobs.items():
         while not job.is_final and (deadline is None or time.monotonic() < deadline):
             left = None if deadline is None else max(deadline - time.monotonic(), 0.0)
-            _sleep(JobFolder(home, job_id), left, is_inside=job.is_inside)
+            _sleep(JobFolder(home, job_id), left)
             job = jobs[job_id] = look(home, job_id)
     return [jobs[job_id] for job_id in job_ids]
 
 
-def _sleep(folder: JobFolder, seconds: float | None, *, is_inside: bool) -> None:
+def _sleep(folder: JobFolder, seconds: float | None) -> None:
     """Until whoever keeps the job lets go of it."""
-    watched = watch(folder, is_inside=is_inside)
-    if watched is None:
+    pipe = _opened(folder)
+    if pipe is None:
         time.sleep(MOMENT if seconds is None else min(MOMENT, seconds))
         return
-    with watched:
+    try:
         poll = select.poll()
-        poll.register(watched, select.POLLIN)
+        poll.register(pipe, 0)  # that nobody reads it is an error, and those are always told
         poll.poll(None if seconds is None else min(seconds, _LONGEST) * 1000)
+    finally:
+        os.close(pipe)
 
 
 class Watched:
@@ -79,16 +81,34 @@ class Watched:
         return self
 
     def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Wait no longer."""
         for fd in self._fds:
             os.close(fd)
 
 
-def watch(folder: JobFolder, *, is_inside: bool) -> Watched | None:
-    """What tells of the end of a job; None if nobody keeps it."""
-    if is_inside:
-        return _watch_pipe(folder)
-    fd = keeper_pidfd(folder)
-    return None if fd is None else Watched(fd)
+def watch(folder: JobFolder) -> Watched | None:
+    """What tells of the end of a job, for those who can only wait for something to read; None if nobody keeps it."""
+    pipe = _opened(folder)
+    if pipe is None:
+        return None
+    try:
+        with select.epoll() as epoll:
+            epoll.register(pipe, 0)
+            return Watched(os.dup(epoll.fileno()), pipe)
+    except OSError:
+        os.close(pipe)
+        return None
+
+
+def _opened(folder: JobFolder) -> int | None:
+    """Our end of the control pipe; None if nobody reads it."""
+    try:
+        return os.open(folder.control, os.O_WRONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except OSError:
+        return None
 
 
 def keeper_pidfd(folder: JobFolder) -> int | None:
@@ -104,18 +124,3 @@ def keeper_pidfd(folder: JobFolder) -> int | None:
         return fd
     os.close(fd)
     return None
-
-
-def _watch_pipe(folder: JobFolder) -> Watched | None:
-    """The program around a job outlives it, but not its end of the control pipe: that nobody reads it is an error."""
-    try:
-        pipe = os.open(folder.control, os.O_WRONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
-    except OSError:
-        return None
-    try:
-        with select.epoll() as epoll:
-            epoll.register(pipe, 0)  # errors are always told, and nothing else is asked for
-            return Watched(os.dup(epoll.fileno()), pipe)
-    except OSError:
-        os.close(pipe)
-        return None

@@ -13,6 +13,7 @@ import os
 
 from taskyard.disk import files
 from taskyard.errors import StorageError
+from taskyard.runtime import telling
 from taskyard.runtime.folder import JobFolder, is_there, living_folder
 from taskyard.runtime.keeper import kernel
 
@@ -24,6 +25,7 @@ _NEW = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 #: Bytes for the end, the notice, a first outbox with its folders and the key, a block each, and some to spare.
 _LAST_WORDS = 65536
+
 
 #: How many answers stay in a record: whoever asked may be slow to read, and many may ask.
 _ANSWERS = 100
@@ -39,8 +41,17 @@ class Born:
         *,
         parent: str | None = None,
         arguments: Mapping[str, object] | None = None,
+        event_segments: int | None = None,
     ) -> None:
-        """Build it, and let it be seen. `arguments` is what a handler is asked for."""
+        """Build it, let it be seen, and tell of it.
+
+        Args:
+            folder: Where.
+            record: What `job.json` says from the start.
+            parent: The job it is started inside.
+            arguments: What a handler is asked for.
+            event_segments: How many segments of the stream of events are kept; None: all.
+        """
         self.folder = folder
         self.record = record
         self._answers: dict[str, object] = {}
@@ -54,6 +65,8 @@ class Born:
             raise
         if parent is not None:
             self._tell_parent(parent)
+        # Where in the stream it began is written with what the record says next.
+        self.record[telling.POSITION] = telling.started(folder, record, keep=event_segments)
 
     def _build(self, arguments: Mapping[str, object] | None) -> None:
         folder, half = self.folder, self.folder.half_made
@@ -136,6 +149,10 @@ class Born:
         if isinstance(token := wish.get("token"), str):
             self._answers = {**dict(list(self._answers.items())[-_ANSWERS:]), token: done}
             self.change(answers=self._answers)
+
+    def hang_up(self) -> None:
+        """Take no more wishes: how all who wait for the end learn that it is written."""
+        os.close(self.control)
 
     def close(self) -> None:
         """Let go of it, in a process that lives on; the lock last, since it stands for all else."""

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-import signal
 import stat
 from functools import partial
 
+from taskyard.runtime.keeper.signals import DEAF, signal
 from taskyard.typed import NamedTuple
 
 TYPE_CHECKING = False
@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 #: As shells report a command that is not there, and one that cannot be run.
 NOT_FOUND, NOT_EXECUTABLE = 127, 126
 
-_DEFAULT = [number for number in signal.valid_signals() if number not in (signal.SIGKILL, signal.SIGSTOP)]
+#: What a keeper and the interpreter below it ignore. `starting` saw to it that nobody else's habits reach us.
+_IGNORED = (*DEAF, signal.SIGXFSZ)
 
 
 class NotStarted(Exception):
@@ -71,8 +72,8 @@ def _spawn(plan: Plan, output: int, stdin: int | None, terminal: str | None) -> 
     try:
         how = partial(os.posix_spawn, program, list(plan.argv), dict(plan.env), file_actions=actions)
         if terminal is not None:
-            return how(setsigmask=[], setsigdef=_DEFAULT, setsid=True)
-        return how(setsigmask=[], setsigdef=_DEFAULT, setpgroup=0)
+            return how(setsigmask=[], setsigdef=_IGNORED, setsid=True)
+        return how(setsigmask=[], setsigdef=_IGNORED, setpgroup=0)
     except (OSError, ValueError) as error:  # ValueError: a NUL byte
         why = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
         raise NotStarted(NOT_EXECUTABLE, f"{plan.argv[0]!r}: {why}") from error

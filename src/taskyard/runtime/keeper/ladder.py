@@ -8,10 +8,10 @@ below us are never signalled: their jobs end by their own rules, or are to survi
 from __future__ import annotations
 
 import os
-import signal
 import time
 
 from taskyard.runtime.keeper import tree
+from taskyard.runtime.keeper.signals import signal
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

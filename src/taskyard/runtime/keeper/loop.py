@@ -8,7 +8,6 @@ through its pidfd, and at most one deadline is waited for.
 from __future__ import annotations
 
 import os
-import signal
 import time
 
 from taskyard.clock import now_ms
@@ -17,6 +16,7 @@ from taskyard.runtime.keeper import command, oom, tree
 from taskyard.runtime.keeper.growth import Full, Growth
 from taskyard.runtime.keeper.ladder import Ladder, frozen
 from taskyard.runtime.keeper.others import Others
+from taskyard.runtime.keeper.signals import signal
 from taskyard.runtime.keeper.stall import TAIL, looks_like_a_question
 from taskyard.runtime.model import End
 
@@ -113,6 +113,8 @@ class Loop:
         """Whoever started us is gone."""
         if self._request.on_parent_exit == "kill":
             self.stop("stopped", by="its starter's end")
+        elif not self._born.record.get("isBackgrounded"):
+            self._born.change(isBackgrounded=True)  # nobody watches it any more: its end will be told
 
     def _reap(self) -> None:
         try:
@@ -241,6 +243,7 @@ class Loop:
         return End(cause, code, number, by=by, survivors=tuple(self._survivors), leftovers=self._leftovers)
 
     def _ended(self, end: End) -> End:
+        self._wires.drain_all()
         try:
             self._growth.look(_now())
         except (Full, OSError):
