@@ -29,7 +29,7 @@ LOG = "hooks.log"
 
 def tell_hooks(folder: JobFolder, places: object) -> None:
     """Have the hooks of this end run, once, if there are any. `places` are the files that may hold them."""
-    if not any(isinstance(place, str) and _speaks_of_it(place) for place in as_list(places) or ()):
+    if not places or not any(isinstance(place, str) and _speaks_of_it(place) for place in as_list(places) or ()):
         return
     try:
         files.create(folder.hooks, b"")

@@ -37,7 +37,7 @@ def words_of_end(folder: JobFolder, record: Mapping[str, object], end: End) -> d
     return {
         **_about(folder, record),
         "priority": str(record.get("priority") or "later"),
-        "status": end.status.value,
+        "status": str(end.status),
         "summary": summary(record, end),
         "exitCode": end.exit_code,
         "at": end.at,

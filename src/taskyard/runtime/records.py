@@ -45,7 +45,9 @@ _LARGEST = 1 << 53
 def end_to_json(end: End) -> dict[str, object]:
     """An end as `end.json` holds it; what says nothing is left out."""
     return {
-        _NAMES.get(name, name): _plain(value) for name, value in zip(end._fields, end) if value not in (None, "", ())
+        _NAMES.get(name, name): _plain(value) if type(value) is tuple else value
+        for name, value in zip(end._fields, end)
+        if value not in (None, "", ())
     }
 
 
@@ -90,5 +92,5 @@ def _typed(raw: Mapping[str, object], defaults: Mapping[str, object]) -> dict[st
     return {name: value for name, value in found.items() if type(value) is not int or abs(value) < _LARGEST}
 
 
-def _plain(value: object) -> object:
-    return list(cast("tuple[object, ...]", value)) if isinstance(value, tuple) else value
+def _plain(value: object) -> list[object]:
+    return list(cast("tuple[object, ...]", value))

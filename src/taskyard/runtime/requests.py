@@ -9,9 +9,9 @@ from taskyard.clock import now_ms
 from taskyard.config import Settings
 from taskyard.disk.files import make_private_folder
 from taskyard.disk.processes import process_start, this_host
-from taskyard.errors import BackgroundDisabled, BadValue, JobNotFound, TooDeep
+from taskyard.errors import BackgroundDisabled, JobNotFound, TooDeep
 from taskyard.names import folder_name
-from taskyard.runtime import looking
+from taskyard.runtime import here, looking
 from taskyard.runtime.folder import JobFolder
 from taskyard.runtime.ids import is_job_id, new_id
 from taskyard.runtime.lifeline import lifeline
@@ -105,7 +105,7 @@ class Starter(NamedTuple):
 
     def _record(self, spec: Spec, wanted: Wanted, folder: JobFolder) -> dict[str, object]:
         """What the job's record says from the start; what says nothing is left out."""
-        cwd = _cwd(wanted.cwd)
+        cwd = here.folder(wanted.cwd)
         record: dict[str, object] = {
             "id": folder.id,
             "type": spec.type,
@@ -167,26 +167,6 @@ def _depth(home: str, parent: str | None, most: int) -> int:
 
 def _plan(home: str, wanted: Wanted, job_id: str) -> dict[str, object]:
     """What is run, and where."""
-    env = dict(os.environ if wanted.env is None else wanted.env)
+    env = here.environment() if wanted.env is None else dict(wanted.env)
     env.update(TASKYARD_JOB=job_id, TASKYARD_INSTANCE=job_id, TASKYARD_HOME=home)
-    return {"argv": list(wanted.argv) or _HOST, "cwd": _cwd(wanted.cwd), "env": env, "umask": _umask()}
-
-
-def _cwd(wanted: str | None) -> str:
-    """Where it is to run, by a path that means the same to its keeper."""
-    try:
-        return os.path.abspath(wanted or os.getcwd())
-    except FileNotFoundError:
-        raise BadValue("cwd", wanted or ".", "a folder that exists; the one you are in was removed") from None
-
-
-def _umask() -> int:
-    """The umask of this process, as the kernel tells it: setting it to see it would be seen by other threads."""
-    try:
-        with open("/proc/self/status", encoding="ascii", errors="replace") as file:
-            for line in file:
-                if line.startswith("Umask:"):
-                    return int(line.split()[1], 8)
-    except OSError:
-        pass
-    return 0o077 if sys.platform == "linux" else 0o022
+    return {"argv": list(wanted.argv) or _HOST, "cwd": here.folder(wanted.cwd), "env": env, "umask": here.umask()}

@@ -34,6 +34,9 @@ _KEY_SIZE = 32
 #: What SHA-256 works on at once; HMAC fills keys up to it.
 _BLOCK = 64
 
+#: What is signed: the same text for the same news, however it was written down.
+_canonical = json.JSONEncoder(sort_keys=True, separators=(",", ":")).encode
+
 _INNER = bytes(byte ^ 0x36 for byte in range(256))
 _OUTER = bytes(byte ^ 0x5C for byte in range(256))
 
@@ -45,8 +48,9 @@ def signed(home: str, news: Mapping[str, object]) -> dict[str, object]:
 
 def check_value(home: str, news: Mapping[str, object]) -> str:
     """The check value over every field but itself."""
-    fields = {name: value for name, value in news.items() if name != "check"}
-    return hmac_sha256(_key(home), json.dumps(fields, sort_keys=True, separators=(",", ":")).encode())
+    if "check" in news:
+        news = {name: value for name, value in news.items() if name != "check"}
+    return hmac_sha256(_key(home), _canonical(news).encode())
 
 
 def hmac_sha256(key: bytes, text: bytes) -> str:

@@ -70,8 +70,11 @@ class Born:
 
     def _build(self, arguments: Mapping[str, object] | None) -> None:
         folder, half = self.folder, self.folder.half_made
-        files.make_private_folder(f"{folder.home}/jobs")
-        files.make_private_folder(living_folder(folder.home))
+        try:
+            for place in (f"{folder.home}/jobs", living_folder(folder.home)):
+                files.check_private_folder(place)
+        except FileNotFoundError:
+            files.make_private_folder(living_folder(folder.home))
         # A POSIX lock: no child inherits it, and it tells its holder's number. It would be lost if we closed
         # any descriptor of this file, so nobody else in this process ever opens it. Opened by its name among the
         # living: whoever follows that folder hears of our death, as the kernel closes the file then.

@@ -22,15 +22,21 @@ FULL = (errno.ENOSPC, errno.EDQUOT)
 
 _libc = ctypes.CDLL(None, use_errno=True)
 
+# Found and described once, so that a forked keeper only has to call them.
+_prctl, _set_name, _fallocate = _libc["prctl"], _libc["prctl"], _libc["fallocate"]
+_prctl.argtypes = [ctypes.c_int] + [ctypes.c_ulong] * 4
+_set_name.argtypes = [ctypes.c_int, ctypes.c_char_p]
+_fallocate.argtypes = [ctypes.c_int, ctypes.c_int, ctypes.c_int64, ctypes.c_int64]
+
 
 def adopt_orphans() -> bool:
     """Become the parent of every descendant whose own parent ends; False where the kernel cannot."""
-    return bool(_libc.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == 0)
+    return bool(_prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == 0)
 
 
 def be_called(name: str) -> None:
     """Show `name` (15 characters of it) in `ps`."""
-    _libc.prctl(_PR_SET_NAME, ctypes.c_char_p(name.encode()[:15]), 0, 0, 0)
+    _set_name(_PR_SET_NAME, name.encode()[:15])
 
 
 def reserve(fd: int, start: int, length: int) -> None:
@@ -39,7 +45,7 @@ def reserve(fd: int, start: int, length: int) -> None:
     Raises:
         OSError: there are none to be had.
     """
-    if _libc.fallocate(fd, _KEEP_SIZE, ctypes.c_long(start), ctypes.c_long(length)) != 0:
+    if _fallocate(fd, _KEEP_SIZE, start, length) != 0:
         code = ctypes.get_errno()
         raise OSError(code, os.strerror(code))
 
@@ -80,5 +86,4 @@ def punch(fd: int, start: int, length: int) -> bool:
 
     False where the file system cannot, or not now: a full disk may have no room for the list of holes.
     """
-    flags = _KEEP_SIZE | _PUNCH_HOLE
-    return bool(_libc.fallocate(fd, flags, ctypes.c_long(start), ctypes.c_long(length)) == 0)
+    return bool(_fallocate(fd, _KEEP_SIZE | _PUNCH_HOLE, start, length) == 0)

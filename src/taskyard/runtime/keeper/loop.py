@@ -61,14 +61,14 @@ class Loop:
         try:
             self._pid = self._wires.start(self._request, self._born.output)
         except command.NotStarted as why:
-            return self._ended(End("error", why.code, None, why.why))
+            return self._ended("error", why.code, None, why.why)
         self._born.change(pid=self._pid, pidStart=process_start(self._pid), startTime=now_ms(), waitsFor="")
         self._oom_kills = oom.kills()
         self._growth.arm()
         self._look_at_output()
         while not self.is_over:
             self._wires.sleep(self._until(), self)
-        return self._ended(self._end())
+        return self._ended(*self._cause())
 
     def _until(self) -> float:
         """When to look up even if nothing happens."""
@@ -143,7 +143,7 @@ class Loop:
         now = _now()
         try:
             grew = self._growth.look(now)
-            if not grew:
+            if not grew and not self._growth.is_armed:
                 self._growth.arm()
                 grew = self._growth.look(now)
         except Full:
@@ -229,31 +229,35 @@ class Loop:
 
     # -- the end -----------------------------------------------------------------------------
 
-    def _end(self) -> End:
-        cause, code, number = "exited", None, None
-        if self._status is not None and os.WIFEXITED(self._status):
-            code = os.WEXITSTATUS(self._status)
-        elif self._status is not None:
-            cause, number = "signal", os.WTERMSIG(self._status)
-        by = ""
-        if self._ladder is not None and self._ladder.cause:
-            cause, by = self._ladder.cause, self._ladder.by
-        elif (number == signal.SIGKILL or code == _KILLED) and oom.kills() > self._oom_kills:
-            cause = "oom"
-        return End(cause, code, number, by=by, survivors=tuple(self._survivors), leftovers=self._leftovers)
+    def _cause(self) -> tuple[str, int | None, int | None]:
+        """Why it ended, its exit code and signal."""
+        stopped = self._ladder.cause if self._ladder is not None else ""
+        if self._status is None:
+            return stopped or "exited", None, None
+        code = os.WEXITSTATUS(self._status) if os.WIFEXITED(self._status) else None
+        number = os.WTERMSIG(self._status) if code is None else None
+        if not stopped and (number == signal.SIGKILL or code == _KILLED) and oom.kills() > self._oom_kills:
+            return "oom", code, number
+        return stopped or ("exited" if number is None else "signal"), code, number
 
-    def _ended(self, end: End) -> End:
+    def _ended(self, cause: str, code: int | None, number: int | None, error: str = "") -> End:
         self._wires.drain_all()
         try:
             self._growth.look(_now())
         except (Full, OSError):
             pass
-        took = _now() - self._began
-        return end._replace(
-            at=now_ms(),
-            proof="partial" if end.survivors else "proved",
+        return End(
+            cause,
+            code,
+            number,
+            error,
+            proof="partial" if self._survivors else "proved",
+            survivors=tuple(self._survivors),
+            leftovers=self._leftovers,
             kept=tuple(self._others.kept()),
-            duration_ms=round(took * 1000),
+            by=self._ladder.by if self._is_stopping and self._ladder is not None else "",
+            at=now_ms(),
+            duration_ms=round((_now() - self._began) * 1000),
             paused_ms=round(self._paused * 1000),
             size=self._growth.size,
             base=self._growth.kept_from(),

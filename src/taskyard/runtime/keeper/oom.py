@@ -20,9 +20,21 @@ if TYPE_CHECKING:
 _MOST = 65536
 
 
+#: Where the count of this process's cgroup is, once it was looked for; a forked keeper knows it from its server.
+_place: str | None = None
+
+
 def kills(root: str = "/") -> int:
     """How many processes of our cgroup the kernel has killed for want of memory so far; 0 where it does not say."""
-    return next((count for path in _counters(root) if (count := _count(path)) is not None), 0)
+    global _place
+    if root == "/" and _place is not None:
+        return _count(_place) or 0
+    for path in _counters(root):
+        if (count := _count(path)) is not None:
+            if root == "/":
+                _place = path
+            return count
+    return 0
 
 
 def _counters(root: str) -> Iterator[str]:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
+from taskyard.runtime.keeper.command import Plan
 from taskyard.typed import NamedTuple, cast
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-
-    from taskyard.runtime.keeper.command import Plan
 
 
 class Request(NamedTuple):
@@ -42,8 +41,6 @@ class Request(NamedTuple):
 
 def from_json(raw: Mapping[str, object]) -> Request:
     """The request in what a starter sent."""
-    from taskyard.runtime.keeper.command import Plan
-
     values = dict(raw)
     plan = cast("dict[str, object]", values.pop("plan"))
     starter = cast("list[int] | None", values.pop("starter", None))

@@ -12,7 +12,7 @@ from taskyard.disk import files
 from taskyard.errors import StorageError
 from taskyard.runtime import sinks
 from taskyard.runtime.folder import JobFolder
-from taskyard.runtime.keeper import kernel, life
+from taskyard.runtime.keeper import kernel, life, oom
 from taskyard.runtime.keeper.birth import Born
 from taskyard.runtime.keeper.control import name_of_keeper
 from taskyard.runtime.keeper.request import from_json
@@ -47,6 +47,7 @@ def serve(fd: int) -> NoReturn:
     """Fork a keeper for each request until nobody can ask any more."""
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # keepers that end are nobody's to wait for
     kernel.be_called("taskyard-forker")
+    oom.kills()  # found once, and known to all keepers
     gc.collect()
     gc.freeze()  # so that no collection in a child touches what it shares with us
     sock = socket(fileno=fd)
@@ -56,7 +57,7 @@ def serve(fd: int) -> NoReturn:
         if not passed:
             os._exit(0)
         fds = passed[0][2]
-        wanted, answer = (int.from_bytes(fds[at : at + _INT], sys.byteorder) for at in (0, _INT))
+        wanted, answer = int.from_bytes(fds[:_INT], sys.byteorder), int.from_bytes(fds[_INT:], sys.byteorder)
         if os.fork() == 0:
             sock.close()
             _keep(wanted, answer)
@@ -68,7 +69,7 @@ def _keep(fd: int, answer: int) -> NoReturn:
     """Become the keeper of the job that is described in `fd`, and say so to `answer`; never returns."""
     code = 1
     try:
-        request = from_json(json.loads(files.read_open(fd, "the request")))
+        request = from_json(json.loads(files.read_open(fd, "the request").decode("utf-8", "surrogatepass")))
         os.close(fd)
         _stand_alone(request.id)
         try:

@@ -9,8 +9,6 @@ from __future__ import annotations
 import fcntl
 import os
 import select
-import struct
-import termios
 import time
 
 from taskyard.disk.processes import process_start
@@ -89,6 +87,7 @@ class Wires:
         return pid
 
     def _start_in_terminal(self, request: Request, output: int) -> int:
+
         ours, theirs = os.openpty()
         try:
             _set_window(theirs, self._window)
