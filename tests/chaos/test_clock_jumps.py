@@ -53,7 +53,7 @@ def seconds(act: Callable[[], object]) -> float:
 
 
 @pytest.mark.serial  # it measures time
-@pytest.mark.req("B-08", "B-14")
+@pytest.mark.req("B-08", "B-13", "B-14")
 @pytest.mark.parametrize("jump", [DAY, -DAY], ids=["forwards", "backwards"])
 class TestTheClockJumps:
     def test_a_time_limit_is_as_long_as_it_says(self, jobs: Jobs, clock: WallClock, jump: int) -> None:

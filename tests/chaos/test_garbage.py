@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from support.cli import taskyard
@@ -30,8 +30,7 @@ NAMES = re.findall(
     id type status description command startTime endTime totalPausedMs outputFile isBackgrounded toolUseId agentId
     parent depth waitsFor needsInput isPaused pid pidStart host attempt onParentExit facts recipient priority silent
     answers cause exitCode signal error proof survivors leftovers kept by at durationMs pausedMs size base header
-    outputLost
-    end news taskId summary check takesInput instance
+    outputLost end news taskId summary check takesInput instance
     """,
 )
 
@@ -130,6 +129,11 @@ def test_of_a_job_nobody_keeps_garbage_makes_no_end_but_lost(home: str, stranger
 
 @pytest.mark.req("B-05")
 @given(news=OBJECTS)
+@example(news={"recipient": "../../x"})
+@example(news={"recipient": 7})
+@example(news={"id": "../../../../x"})
+@example(news={"id": "x"})
+@example(news={"taskId": "b00000000"})
 def test_news_that_lead_out_of_an_outbox_are_not_sent(home: str, news: dict[str, object]) -> None:
     emptied(home)
     folder = job_folder(home, recipient="me")
@@ -142,6 +146,7 @@ def test_news_that_lead_out_of_an_outbox_are_not_sent(home: str, news: dict[str,
 
     assert set(os.listdir(home)) <= {"jobs", "outbox", "notice.key", "sinks.log"}
     assert {len(path.relative_to(home).parts) for path in Path(home, "outbox").rglob("new/*")} <= {4}
+    assert os.listdir(os.path.dirname(home)) == ["taskyard"]
 
 
 @pytest.mark.req("B-09")

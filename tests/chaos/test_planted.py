@@ -181,6 +181,8 @@ def test_whatever_is_planted_every_verb_answers_and_nothing_outside_changes(
     let_it_end(scene)
 
     assert causes(jobs, scene.ended) in ("exited", "refused", "error")  # error: how it ended cannot be read
+    if place in ("jobs/{id}/job.json", "jobs/{id}/end.json"):
+        assert causes(jobs, scene.running) == ("stopped" if which == "running" else "signal")
     assert causes(jobs, scene.running) in ("stopped", "signal", "refused", "error", "lost")
     assert look_of(scene.outside) == before
 

@@ -150,6 +150,15 @@ def test_an_end_that_was_decided_by_one_who_died_is_told_once(tmp_path: Path) ->
     assert told_of(folder.home, folder.id) == ["task_notification"]
 
 
+def test_a_second_decision_tells_nothing_new(tmp_path: Path) -> None:
+    folder = job_folder(str(tmp_path))
+    finish(folder, End("exited", 0))
+    finish(folder, End("exited", 1))
+
+    (event,) = all_events(folder.home)
+    assert event.data["status"] == "completed"
+
+
 def test_an_end_is_looked_for_where_its_line_is_torn_and_then_told_again(tmp_path: Path) -> None:
     folder = job_folder(str(tmp_path))
     finish_halfway(folder, End("exited", 0))

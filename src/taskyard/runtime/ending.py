@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import json
 import os
-import stat
 
 from taskyard.disk import files
 from taskyard.errors import BadName, Damaged, StorageError
@@ -73,7 +72,7 @@ def _tell_all(folder: JobFolder, news: Mapping[str, object] | None, hooks: objec
 
 def decided(folder: JobFolder) -> dict[str, object] | None:
     """What was decided and is not carried out; None if nothing was, or nothing that was ours to say."""
-    found = _read_ours(folder.notice)
+    found = read_ours(folder.notice)
     if found is None or not isinstance((as_object(found.get("end")) or {}).get("cause"), str):
         return None
     news = found.get("news")
@@ -93,17 +92,7 @@ def _is_news(folder: JobFolder, news: Mapping[str, object]) -> bool:
 
 
 def _is_end(path: str) -> bool:
-    return isinstance((_read_ours(path) or {}).get("cause"), str)
-
-
-def _read_ours(path: str) -> dict[str, object] | None:
-    """As `read`; also None where something else is in its place, such as a link: nobody of ours put it there."""
-    try:
-        return read(path)
-    except StorageError:
-        if stat.S_ISREG(os.lstat(path).st_mode):
-            raise
-        return None
+    return isinstance((read_ours(path) or {}).get("cause"), str)
 
 
 def _link(folder: JobFolder, end: bytes) -> None:
@@ -127,4 +116,14 @@ def read(path: str) -> dict[str, object] | None:
         data = files.read(path)
         return None if data is None else as_object(json.loads(data))
     except (Damaged, ValueError, RecursionError):
+        return None
+
+
+def read_ours(path: str) -> dict[str, object] | None:
+    """As `read`; also None where something else is in its place, such as a link: nobody of ours put it there."""
+    try:
+        return read(path)
+    except StorageError:
+        if os.path.isfile(path) and not os.path.islink(path):
+            raise
         return None

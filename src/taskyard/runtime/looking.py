@@ -142,7 +142,7 @@ def _look(folder: JobFolder, *, even_ended: bool = True) -> Job | None:
 
 def _record(folder: JobFolder) -> dict[str, object] | None:
     """What the job's record says; None if it cannot be read, or is of another job."""
-    record = ending.read(folder.record)
+    record = ending.read_ours(folder.record)
     return record if record is not None and record.get("id") == folder.id else None
 
 
@@ -157,9 +157,9 @@ def _job(folder: JobFolder, record: dict[str, object] | None, status: JobStatus,
 
 def _end_of(folder: JobFolder) -> End | None:
     """How a job ended; None if it did not."""
-    raw = ending.read(folder.end)
+    raw = ending.read_ours(folder.end)
     if raw is None and os.path.lexists(folder.end):
-        raw = ending.read(folder.end) or {}  # it came between the two, or cannot be read
+        raw = ending.read_ours(folder.end) or {}  # it came between the two, or cannot be read
     return None if raw is None else end_from_json(raw) or _UNREADABLE
 
 

@@ -42,10 +42,6 @@ _NUMBERS = frozenset({"end_time", "pid", "exit_code", "signal"})
 _LARGEST = 1 << 53
 
 
-#: What lists in records hold, where that is not text.
-_ELEMENTS: Mapping[str, type[object]] = {"survivors": int, "earlier": dict}
-
-
 def end_to_json(end: End) -> dict[str, object]:
     """An end as `end.json` holds it; what says nothing is left out."""
     return {
@@ -85,7 +81,7 @@ def _typed(raw: Mapping[str, object], defaults: Mapping[str, object]) -> dict[st
     for name, default in defaults.items():
         value = raw.get(_NAMES.get(name, name))
         if isinstance(default, tuple):
-            kind = _ELEMENTS.get(name, str)
+            kind = int if name == "survivors" else str
             if isinstance(value, list):
                 found[name] = tuple(each for each in cast("list[object]", value) if type(each) is kind)
         elif default is None:

@@ -68,18 +68,12 @@ class Starter(NamedTuple):
         wish = wanted.on_parent_exit
         on_exit, starter = lifeline(self.home, self.agent, wish=wish, parent=parent, alone=self.alone)
         watcher = None if backgrounded else [os.getpid(), process_start()]
-        around: dict[str, object] = {
-            "isBackgrounded": backgrounded,
-            "watcher": watcher,
-            "parent": parent,
-            "depth": depth,
-            "onParentExit": on_exit,
-        }
+        inside = {"parent": parent, "depth": depth, "onParentExit": on_exit, "watcher": watcher}
         return {
             "id": job_id,
             "home": self.home,
             "plan": _plan(self.home, wanted, job_id),
-            "record": {**self._record(spec, wanted, JobFolder(self.home, job_id)), **around},
+            "record": {**self._record(spec, wanted, JobFolder(self.home, job_id)), **inside},
             **self._limits(spec, wanted),
             "after": list(after),
             "after_any": list(after_any),

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import os
-import stat
 
 from taskyard.disk import files
 from taskyard.errors import Damaged, StorageError
@@ -86,7 +85,7 @@ def _read_key(path: str) -> bytes | None:
     except Damaged:
         pass
     except StorageError:
-        if stat.S_ISREG(os.lstat(path).st_mode):
+        if os.path.isfile(path) and not os.path.islink(path):
             raise
     try:
         os.rename(path, f"{path}.{os.urandom(4).hex()}.bad")

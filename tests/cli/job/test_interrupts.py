@@ -29,7 +29,7 @@ def test_ctrl_c_on_the_terminal_ends_the_attached_job_and_no_other_of_the_same_s
     try:
         shown(terminal, b"up")
         os.write(terminal, b"\x03")
-        shown(terminal, b"ended with 130")
+        shown(terminal, b"ended with 143")
         (job,) = taskyard("ps", "--json").data
         assert (job["description"], len(marked("sleep\x009411.5"))) == ("sleep 9411.5", 1)
     finally:

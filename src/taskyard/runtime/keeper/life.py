@@ -143,8 +143,8 @@ def _make_room(born: Born) -> None:
 def _why_full(born: Born, end: End) -> str:
     """Why a write to the output fails now, if one does: the command's own may have failed alike."""
     size = os.fstat(born.output).st_size
-    if size % SECTOR and has_plenty(born.output):
-        return ""  # the last write fitted, and so did all before it
+    if (size % SECTOR or not size) and has_plenty(born.output):
+        return ""  # nothing was printed, or the last of it fitted
     why = why_full(born.output, size)
     if end.proof == "proved":  # nobody writes any more, and an output keeps no more than it holds
         os.ftruncate(born.output, size)
