@@ -145,7 +145,7 @@ def test_one_inside_a_job_that_was_lost_may_look_and_lives_to_write_it_down(jobs
 import os
 from taskyard.runtime.jobs import Jobs
 os.kill(os.getppid(), 9)
-(lost,) = Jobs({jobs.home!r}).list(ended=True)
+lost = Jobs({jobs.home!r}).wait(os.environ["TASKYARD_JOB"], timeout=20)
 open({str(tmp_path / "seen")!r}, "w").write(lost.end.cause)
 """
     job = jobs.start(Shell([sys.executable, "-c", script]))
