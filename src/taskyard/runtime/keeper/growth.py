@@ -39,11 +39,12 @@ class Full(Exception):
 class Growth:
     """The size of one output file, as its keeper sees it."""
 
-    def __init__(self, folder: int, output: int, *, cap: int, now: float) -> None:
-        """`folder` and `output` are open descriptors; `cap` is in bytes on disk."""
+    def __init__(self, folder: int, output: int, *, cap: int, now: float, at_once: int = 0) -> None:
+        """`folder` and `output` are open descriptors; `cap` is in bytes on disk; `at_once` comes between two looks."""
         self._folder = folder
         self._output = output
         self._cap = cap
+        self._at_once = min(at_once, cap // 8)
         self._size = self._on_disk = 0
         self._looked = now
         self.base = 0  #: everything before this offset was freed
@@ -74,7 +75,7 @@ class Growth:
             self.last = now
             if not self._size % SECTOR and not self.lost:
                 self.lost = why_full(self._output, self._size)
-        if self._on_disk + soon > self._cap:
+        if self._on_disk + max(soon, self._at_once) > self._cap:
             self._free(found.st_size)
         return grown != 0
 

@@ -18,6 +18,7 @@ from taskyard.runtime.keeper.ladder import Ladder, frozen
 from taskyard.runtime.keeper.others import Others
 from taskyard.runtime.keeper.signals import signal
 from taskyard.runtime.keeper.stall import TAIL, looks_like_a_question
+from taskyard.runtime.keeper.wires import COPIED_AT_ONCE
 from taskyard.runtime.model import End
 
 TYPE_CHECKING = False
@@ -40,7 +41,8 @@ class Loop:
         self._request = request
         self._wires = wires
         self._others = Others(born.folder)
-        self._growth = Growth(born.descriptor, born.output, cap=request.output_cap, now=_now())
+        at_once = COPIED_AT_ONCE if request.pty else 0
+        self._growth = Growth(born.descriptor, born.output, cap=request.output_cap, now=_now(), at_once=at_once)
         self._began = _now()
         self._pid = 0
         self._status: int | None = None  # the command's, as waitpid gave it

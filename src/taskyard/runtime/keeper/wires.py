@@ -33,6 +33,9 @@ _CHUNK = 65536
 #: A terminal gives 4 kB at a time. After so many the cap is looked at, and wishes are heard.
 _AT_ONCE = 16
 
+#: In bytes: what is copied from a terminal between two looks at the output.
+COPIED_AT_ONCE = _AT_ONCE * 4096
+
 #: No terminal holds back more: 640 kB.
 _ALL = 256
 
