@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import fcntl
+import json
 import os
 import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from itertools import count
 from pathlib import Path
 
 import pytest
 
 from support.ended_jobs import job_folder
+from support.jobs import kill_keeper
 from support.racing import fork
 from support.wait import until
 from taskyard.disk.processes import process_alive, process_start, this_host
+from taskyard.kinds.shell import Shell
+from taskyard.runtime import lost
 from taskyard.runtime.folder import JobFolder, living_folder
 from taskyard.runtime.jobs import Jobs
 from taskyard.runtime.keeper import kernel
@@ -80,16 +85,34 @@ def recorded(home: str, job_id: str) -> JobFolder:
 def test_a_command_that_was_just_being_started_when_its_keeper_was_killed_is_ended(
     jobs: Jobs, session: bool, look: Callable[[Jobs], object]
 ) -> None:
-    lost, other = recorded(jobs.home, "bsame0one"), recorded(jobs.home, "bsame0two")
-    assert name_of_keeper(lost.id) == name_of_keeper(other.id)  # `ps` shows no more of them
+    gone, other = recorded(jobs.home, "bsame0one"), recorded(jobs.home, "bsame0two")
+    assert name_of_keeper(gone.id) == name_of_keeper(other.id)  # `ps` shows no more of them
     with (
-        keeper_that_starts_its_command(lost, dies=True, session=session) as mine,
+        keeper_that_starts_its_command(gone, dies=True, session=session) as mine,
         keeper_that_starts_its_command(other, dies=False, session=False) as theirs,
     ):
         look(jobs)
 
-        end = jobs.get(lost.id).end
+        end = jobs.get(gone.id).end
         assert end is not None and (end.cause, end.survivors) == ("lost", ())
         until(lambda: not process_alive(*mine))
         assert process_alive(*theirs)
         assert jobs.get(other.id).end is None
+
+
+@pytest.mark.req("B-08", "B-09")
+def test_one_that_hides_from_one_look_by_forking_is_found_by_the_next(
+    jobs: Jobs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job = jobs.start(Shell("sleep 60"))
+    until(lambda: jobs.get(job.id).pid is not None)
+    marked, looks = lost._marked, count()
+    monkeypatch.setattr(lost, "_marked", lambda job_id: marked(job_id) if next(looks) else [])
+    record = Path(JobFolder(jobs.home, job.id).record)
+    command, start = (json.loads(record.read_bytes())[name] for name in ("pid", "pidStart"))
+    kill_keeper(jobs, job)
+    record.write_text(record.read_text(encoding="utf-8").replace('"pid":', '"then":'), encoding="utf-8")
+
+    jobs.list()
+
+    until(lambda: not process_alive(command, start))

@@ -36,6 +36,9 @@ _GRACE = 3.0
 #: Seconds for what is left to be gone: what is killed may have forked just before, and a busy machine takes a while.
 _PATIENCE = 2.0
 
+#: So many looks in a row must find nobody: one that forks and ends during a look hides its child from it.
+_LOOKS = 2
+
 #: Between two rounds of killing, in seconds.
 _ROUND = 0.002
 
@@ -72,11 +75,12 @@ def _lost(folder: JobFolder, record: Mapping[str, object]) -> End:
 def _end_what_is_left(folder: JobFolder, record: Mapping[str, object]) -> list[int]:
     others = Others(folder)
     others.stop_children(by=f"the loss of {folder.id}", grace=_GRACE)
-    deadline = elapsed() + _PATIENCE
+    deadline, looks = elapsed() + _PATIENCE, 0
     while True:
         keepers = others.keepers() | {os.getpid()}  # we may be one of them, and must live to write it down
         left = _left(folder, record, keepers)
-        if not left or elapsed() > deadline:
+        looks = 0 if left else looks + 1
+        if looks == _LOOKS or elapsed() > deadline:
             return left
         for pid in left:
             tree.signal_all(frozen(pid, keepers), signal.SIGKILL)
