@@ -62,8 +62,7 @@ class Starter(NamedTuple):
         wanted = spec.wanted()
         make_private_folder(self.home)
         job_id = new_id(spec.letter)
-        parent = os.environ.get("TASKYARD_JOB")
-        parent = parent if is_job_id(parent) else None
+        parent = named if is_job_id(named := os.environ.get("TASKYARD_JOB")) else None
         depth = _depth(self.home, parent, self.settings.job_depth)
         wish = wanted.on_parent_exit
         on_exit, starter = lifeline(self.home, self.agent, wish=wish, parent=parent, alone=self.alone)
