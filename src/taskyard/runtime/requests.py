@@ -82,13 +82,7 @@ class Starter(NamedTuple):
             **self._limits(spec, wanted),
             "after": list(after),
             "after_any": list(after_any),
-            "grace": wanted.grace,
-            "stdin": wanted.stdin,
-            "pty": wanted.pty,
             "window": window,
-            "leave_children": wanted.leave_children,
-            "retries": wanted.retries,
-            "retry_delay": wanted.retry_delay,
             "on_parent_exit": on_exit,
             "starter": starter if parent is not None else starter or watcher,
             "parent": parent,
@@ -96,10 +90,17 @@ class Starter(NamedTuple):
         }
 
     def _limits(self, spec: Spec, wanted: Wanted) -> dict[str, object]:
+        """How it is to be run, and how far it may go."""
         slots = {"jobs": self.settings.job_limit}
         if spec.type == "local_bash":
             slots[spec.type] = self.settings.shell_limit
         return {
+            "grace": wanted.grace,
+            "stdin": wanted.stdin,
+            "pty": wanted.pty,
+            "leave_children": wanted.leave_children,
+            "retries": wanted.retries,
+            "retry_delay": wanted.retry_delay,
             "timeout": wanted.timeout,
             "output_cap": wanted.output_cap or self.settings.job_output_cap,
             "stall_after": self.settings.stall_after if wanted.argv else 0,  # a handler asks in its own words
