@@ -8,6 +8,7 @@ each time; chosen by CI=1), `soak` (many; chosen by TASKYARD_SOAK=1).
 from __future__ import annotations
 
 import os
+import sys
 from pathlib import Path
 
 import pytest
@@ -53,3 +54,9 @@ def outside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         monkeypatch.setenv(f"GIT_{role}_EMAIL", "ada@example.org")
     monkeypatch.setenv("PYTHONPATH", str(SOURCE))  # children import what we test, wherever they run
     return home
+
+
+@pytest.fixture
+def plugin(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Somebody else's package that adds a kind of job, installed for every process that a test starts."""
+    monkeypatch.setenv("PYTHONPATH", ":".join(filter(None, sys.path)))

@@ -50,6 +50,18 @@ def test_a_closed_box_takes_no_mail_keeps_what_it_has_and_can_open_again(box: Bo
     assert box.waiting() == [first, second]
 
 
+@pytest.mark.req("N-07")
+def test_a_file_becomes_a_message_once_whether_the_box_was_open_or_not(tmp_path: Path) -> None:
+    box = Box(str(tmp_path), str(tmp_path / "outbox" / "ada"))
+    names = [message_ids.next_id(str(tmp_path), "ada") for _ in range(2)]
+    for name in names:
+        (tmp_path / "written").write_bytes(b"1")
+        assert [box.adopt(str(tmp_path / "written"), name) for _ in range(2)] == [True, False]
+
+    assert box.waiting() == names
+    assert not (tmp_path / "written").exists()
+
+
 @pytest.mark.req("M-02")
 def test_only_one_of_two_takers_gets_a_message(box: Box, tmp_path: Path) -> None:
     name = message_ids.next_id(str(tmp_path), "ada")

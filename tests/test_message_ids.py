@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import uuid
+import zlib
 from typing import TYPE_CHECKING
 
 import pytest
@@ -57,3 +58,9 @@ def test_processes_of_one_sender_never_get_the_same_stamp(tmp_path: Path) -> Non
 def test_nothing_else_passes_for_an_id(text: str) -> None:
     assert not message_ids.is_id(text) or uuid.UUID(text).version == 8
     assert not message_ids.is_id(f"../{text}")
+
+
+@pytest.mark.req("N-07")
+@given(st.text(alphabet="0123456789abcdefghijklmnopqrstuvwxyz-_", max_size=200))
+def test_an_id_holds_the_crc_of_its_senders_name(name: str) -> None:
+    assert message_ids.sender_of(message_ids.lone_id(name)) == f"{zlib.crc32(name.encode()):08x}"

@@ -38,6 +38,9 @@ class Settings(NamedTuple):
     stall_after: float = 45.0  #: seconds of silence after which a job that asked something counts as waiting
     stalled_after: float = 60.0  #: seconds without progress while working before a member counts as stalled
     job_store_quota: int = 10_000_000_000  #: bytes all jobs may take on disk: a hundred outputs at their cap
+    event_segments: int = (
+        8  #: files of 64 MB with events of jobs that are kept: half a gigabyte is over a million events
+    )
     job_age_limit: float = 30 * 86_400.0  #: seconds ended jobs are kept: a month back is as far as anyone looks
 
 

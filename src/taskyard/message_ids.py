@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import os
 import time
-import zlib
 from _thread import allocate_lock
 from functools import lru_cache
 
@@ -50,8 +49,8 @@ def next_id(marks: str, sender: str) -> str:
 
 
 def lone_id(sender: str) -> str:
-    """An id for one who sends so seldom that the clock keeps its messages apart."""
-    return _spelled(time.time_ns() // 1000, _sender(sender)[1])
+    """An id for one who sends so seldom that the clock keeps its messages apart, and whose name is safe as it is."""
+    return _spelled(time.time_ns() // 1000, _key(sender))
 
 
 def _spelled(stamp: int, who: str) -> str:
@@ -64,7 +63,26 @@ def _spelled(stamp: int, who: str) -> str:
 def _sender(name: str) -> tuple[str, str]:
     """The file of a sender's mark, and eight hex digits that stand for it in its ids."""
     folder = folder_name("an agent", name)
-    return folder, f"{zlib.crc32(folder.encode()):08x}"
+    return folder, _key(folder)
+
+
+def _key(name: str) -> str:
+    """The CRC-32 of a name, as `zlib` has it: that is two libraries, which every keeper of a job would carry."""
+    crc = 0xFFFFFFFF
+    for byte in name.encode():
+        crc ^= byte
+        crc = _CRC[crc & 15] ^ crc >> 4
+        crc = _CRC[crc & 15] ^ crc >> 4
+    return f"{crc ^ 0xFFFFFFFF:08x}"
+
+
+def _after_four_bits(crc: int) -> int:
+    for _ in range(4):
+        crc = crc >> 1 ^ (0xEDB88320 if crc & 1 else 0)
+    return crc
+
+
+_CRC = [_after_four_bits(crc) for crc in range(16)]
 
 
 def sender_of(message_id: str) -> str:

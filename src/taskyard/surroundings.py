@@ -151,3 +151,10 @@ def project_here() -> str | None:
         return paths.project_root(os.getcwd())[0]
     except FileNotFoundError:
         return None  # the current folder was removed
+
+
+def hook_files(folder: str) -> list[str]:
+    """The files that may name hooks for what happens in `folder`."""
+    from taskyard.hooks.book import places
+
+    return places(paths.project_root(folder)[0])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import signal
@@ -19,6 +20,7 @@ from taskyard.runtime.jobs import Jobs
 from taskyard.runtime.keeper.stall import looks_like_a_question
 from taskyard.runtime.liveness import keeper_of
 from taskyard.runtime.model import JobStatus
+from taskyard.runtime.starting import answered, understood
 
 CAP = 64_000_000
 
@@ -76,6 +78,26 @@ def test_everything_of_a_job_is_private(jobs: Jobs) -> None:
     assert Path(job.output_file).read_text(encoding="utf-8").split()[0] == "0022"
 
 
+@pytest.mark.req("B-08")
+@pytest.mark.parametrize("alone", [False, True])
+def test_a_command_ignores_and_blocks_no_signal_whatever_its_starter_does(jobs: Jobs, alone: bool) -> None:
+    one = Jobs(jobs.home, alone=alone)
+    before = signal.signal(signal.SIGUSR1, signal.SIG_IGN)
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGUSR2})
+    try:
+        job = one.run(Shell(["grep", "-E", "Sig(Ign|Blk)", "/proc/self/status"]), timeout=10)
+    finally:
+        signal.signal(signal.SIGUSR1, before)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGUSR2})
+        one.close()
+
+    libc = 0b11 << 31  # two that posix_spawn itself has ignored: libc's own
+    assert [int(line.split()[1], 16) & ~libc for line in Path(job.output_file).read_text("utf-8").splitlines()] == [
+        0,
+        0,
+    ]
+
+
 @pytest.mark.req("O-08", "N-04")
 def test_a_question_that_nobody_answers_is_told_once_and_can_be_answered(jobs: Jobs) -> None:
     quick = Jobs(jobs.home, settings=Settings(stall_after=0.2))
@@ -128,6 +150,21 @@ def test_who_finds_no_slot_waits_says_so_and_can_be_stopped_without_running(jobs
     assert jobs.wait(third.id, timeout=10).status is JobStatus.COMPLETED
     assert not (tmp_path / "ran").exists()
     narrow.close()
+
+
+@pytest.mark.req("B-12")
+def test_never_do_more_run_at_once_than_there_are_slots_and_each_gets_its_turn(jobs: Jobs, tmp_path: Path) -> None:
+    narrow = Jobs(jobs.home, settings=Settings(job_limit=3))
+    log = tmp_path / "log"
+    requests = [narrow.request(Shell(f"echo 1 >> {log}; sleep 0.1; echo -1 >> {log}")) for _ in range(9)]
+    for answer in [narrow.ask(request) for request in requests]:
+        understood(answered(answer))
+    ended = narrow.wait_all([str(request["id"]) for request in requests], timeout=30)
+    narrow.close()
+
+    running = list(itertools.accumulate(int(line) for line in log.read_text(encoding="utf-8").split()))
+    assert all(job.status is JobStatus.COMPLETED for job in ended)
+    assert (max(running), running[-1]) == (3, 0)
 
 
 @pytest.mark.req("B-12")

@@ -17,6 +17,8 @@ from support.ended_jobs import notice
 from support.wait import until
 from taskyard import config, paths
 from taskyard.errors import BadValue, Damaged, NotFound
+from taskyard.kinds.shell import Shell
+from taskyard.runtime.jobs import Jobs
 from taskyard.runtime.notice import to_json
 from taskyard.runtime.sink_delivery import BACK_OFF, post, run_sink_command, show_on_desktop, tell, write_terminal
 from taskyard.runtime.sinks import Sinks, load_sinks, start_sinks
@@ -198,7 +200,7 @@ def test_settings_that_make_no_sense_are_refused_and_never_raise_where_a_job_end
 
     with pytest.raises(error):
         load_sinks()
-    assert start_sinks(home, one.news) is None
+    assert not start_sinks(home, one.news)
     assert "start: " in Path(home, "sinks.log").read_text("utf-8")
 
 
@@ -206,20 +208,37 @@ def test_news_is_told_by_a_process_of_its_own(home: str, tmp_path: Path, receive
     configured(f'[sinks]\ncommand = "cat > {tmp_path}/got"\nwebhook = "{receiver.url}"\nwebhook_secret = "s"\n')
     one = notice(home)
 
-    pid = start_sinks(home, one.news)
+    assert start_sinks(home, one.news)
 
-    assert pid is not None
     until(lambda: receiver.got, timeout=20)
-    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
     assert json.loads((tmp_path / "got").read_bytes())["id"] == one.id == receiver.got[0].headers["Idempotency-Key"]
     assert os.listdir(f"{home}/sinks") == []
+
+
+@pytest.mark.parametrize("by", ["file", "environment"])
+def test_a_keeper_tells_sinks_also_those_set_up_while_its_job_ran(
+    home: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, by: str
+) -> None:
+    command = f"cat > {tmp_path}/half; mv {tmp_path}/half {tmp_path}/got"
+    if by == "environment":
+        monkeypatch.setenv("TASKYARD_SINKS_COMMAND", command)
+    jobs = Jobs(home)
+    job = jobs.start(Shell(f"while ! test -e {tmp_path}/go; do sleep 0.01; done"))
+    if by == "file":
+        configured(f'[sinks]\ncommand = "{command}"\n')
+    (tmp_path / "go").touch()
+    jobs.wait(job.id, timeout=10)
+    jobs.close()
+
+    until(lambda: (tmp_path / "got").exists(), timeout=20)
+    assert json.loads((tmp_path / "got").read_bytes())["task_id"] == job.id
 
 
 def test_where_no_sink_is_set_up_no_process_is_started_and_nothing_is_written(home: str) -> None:
     one = notice(home)
     before = os.listdir(home)
 
-    assert start_sinks(home, one.news) is None
+    assert not start_sinks(home, one.news)
     assert os.listdir(home) == before
 
 

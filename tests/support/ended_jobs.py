@@ -8,7 +8,7 @@ from pathlib import Path
 
 from taskyard.clock import now_ms
 from taskyard.disk import files
-from taskyard.runtime import ending, news
+from taskyard.runtime import ending, news, seal
 from taskyard.runtime.folder import JobFolder
 from taskyard.runtime.ids import new_id
 from taskyard.runtime.model import End
@@ -71,6 +71,6 @@ def notice(home: str, **fields: object) -> Notice:
         "at": now_ms(),
     }
     os.makedirs(home, mode=0o700, exist_ok=True)
-    found = from_news(news.signed(home, {**known, **fields}))
+    found = from_news(seal.signed(home, {**known, **fields}))
     assert found is not None
     return found

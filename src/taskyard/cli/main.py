@@ -30,7 +30,7 @@ COMMANDS: Mapping[str, Row] = {
     "send": Row("taskyard.cli.job.verbs:SEND", "Type into a job"),
     "release": Row("taskyard.cli.job.stop:RELEASE", "Let notices flow again after an emergency stop"),
     "lists": Row("taskyard.cli.lists", "All lists, and which one is current"),
-    "events": Row("taskyard.cli.events:EVENTS", "What happened on a list, as JSON lines, live if wanted"),
+    "events": Row("taskyard.cli.events:EVENTS", "What happens to jobs: each start, progress and end, live if wanted"),
     "logs": Row("taskyard.cli.logs:LOGS", "What a background job printed, live if wanted"),
     "gc": Row("taskyard.cli.gc:GC", "Make room: remove what old ended jobs left on disk"),
     "team": Row("taskyard.cli.team", "Teams of agents: who is in, who lives"),
@@ -41,6 +41,7 @@ COMMANDS: Mapping[str, Row] = {
     "demo": Row("taskyard.cli.demo:DEMO", "A plan of tasks worked on by agents, live"),
     "completions": Row("taskyard.cli.completions:COMPLETIONS", "Completion for bash, zsh and fish"),
     "__complete": Row("taskyard.cli.complete:COMPLETE", "Candidates for a command line", hidden=True),
+    "__job_ended": Row("taskyard.cli.job.ended:ENDED", "Run the hooks of a job's end", hidden=True),
     "__sinks": Row("taskyard.cli.sinks:SINKS", "Tell one piece of news to every sink", hidden=True),
 }
 

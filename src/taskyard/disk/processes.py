@@ -32,8 +32,11 @@ _host: str | None = None
 def stat_fields(pid: str) -> list[str] | None:
     """`/proc/<pid>/stat` after the command, which may hold spaces and brackets: state is 0, start is 19."""
     try:
-        with open(f"/proc/{pid}/stat", "rb") as file:
-            text = file.read(4096)
+        fd = os.open(f"/proc/{pid}/stat", os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            text = os.read(fd, 4096)
+        finally:
+            os.close(fd)
     except OSError:
         return None
     return text[text.rindex(b")") + 2 :].decode("ascii", "replace").split()

@@ -5,8 +5,8 @@ Every error Taskyard raises on purpose.
   x UsageError              exit 2   malformed: fails however often it is repeated
     + BadName, BadId, BadJobId, BadText, BadValue
   x NotFound                exit 4
-    + TaskNotFound, RecipientNotFound, TeamNotFound, ListNotFound, JobNotFound,
-      OutputGone, NothingFree
+    + TaskNotFound, RecipientNotFound, TeamNotFound, ListNotFound, JobNotFound, KindNotFound,
+      OutputGone, EventsGone, NothingFree
   x Conflict                exit 5   well formed, wrong moment: look again
     + AlreadyClaimed, AlreadyResolved, StillOpen, Blocked, AgentBusy, BadTransition, Cycle,
       LeaseLost, HookRefused, AcceptanceFailed, Untrusted, PathsOverlap, AlreadyExists,
@@ -64,7 +64,9 @@ from taskyard.errors.general import (
     shown,
 )
 from taskyard.errors.missing import (
+    EventsGone,
     JobNotFound,
+    KindNotFound,
     ListNotFound,
     NotFound,
     NothingFree,
@@ -93,10 +95,12 @@ __all__ = [
     "Conflict",
     "Cycle",
     "Damaged",
+    "EventsGone",
     "HookRefused",
     "JobEnded",
     "JobNotBegun",
     "JobNotFound",
+    "KindNotFound",
     "LeaseLost",
     "ListNotFound",
     "NoInput",

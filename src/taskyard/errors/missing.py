@@ -77,6 +77,18 @@ class JobNotFound(NotFound):
         self.nearest = tuple(nearest)
 
 
+class KindNotFound(NotFound):
+    """No kind of job of this type is known here."""
+
+    code = "kind_not_found"
+
+    def __init__(self, kind: str, *, nearest: Sequence[str] = ()) -> None:
+        hint = f" Nearest: {', '.join(nearest)}." if nearest else ""
+        super().__init__(f"No kind of job is called {shown(kind)} here: is the package that has it installed?{hint}")
+        self.kind = kind
+        self.nearest = tuple(nearest)
+
+
 class OutputGone(NotFound):
     """The job is over and `taskyard gc` took what it had printed; how it ended is still known."""
 
@@ -89,6 +101,23 @@ class OutputGone(NotFound):
         self.status = status
         self.cause = cause
         self.job_exit_code = exit_code
+
+
+class EventsGone(NotFound):
+    """Where reading was to go on, the stream of events has nothing any more, or nothing yet."""
+
+    code = "events_gone"
+
+    def __init__(self, since: int, *, first: int, last: int) -> None:
+        """`first` and `last`: where what is kept begins and ends."""
+        if since < first:
+            why = f"Some events after {since} are no longer kept: what is left begins at {first}."
+        else:
+            why = f"There is no event {since}: the stream ends at {last}. It may have been begun anew."
+        super().__init__(f"{why} Go on with --since {first}, or without --since.")
+        self.since = since
+        self.first = first
+        self.last = last
 
 
 class NothingFree(NotFound):

@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import asyncio
-import os
 
 from taskyard.runtime.folder import JobFolder
-from taskyard.runtime.starting import answered, understood
+from taskyard.runtime.requests import is_inside
+from taskyard.runtime.starting import TRIES, answered, is_made, understood
 from taskyard.runtime.steering import asked_to_stop, outcome_of
-from taskyard.runtime.waiting import MOMENT, keeper_pidfd
+from taskyard.runtime.waiting import MOMENT, watch
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from taskyard.runtime.jobs import Jobs, Spec
+    from taskyard.runtime.hosting import Hosted
+    from taskyard.runtime.jobs import Jobs
+    from taskyard.runtime.kind import Spec
     from taskyard.runtime.model import Job
+    from taskyard.runtime.registry import Registry
     from taskyard.runtime.steering import Stopped
+    from taskyard.runtime.task_output import TaskOutput
 
 
 class AsyncJobs:
@@ -24,21 +28,35 @@ class AsyncJobs:
 
     def __init__(self, jobs: Jobs) -> None:
         self._jobs = jobs
+        self._hosted: set[Hosted] = set()
 
     async def start(self, spec: Spec, *, after: Sequence[str] = ()) -> Job:
         """Start a job; when this returns it is there for everybody."""
         request = self._jobs.request(spec, after=[self.get(other).id for other in after])
-        for _ in range(2):  # once more if the server of keepers was killed with the request in its hands
+        if is_inside(request):
+            from taskyard.runtime.hosting import Hosted
+
+            hosted = Hosted(request, spec)
+            self._hosted.add(hosted)
+            hosted.begin(lambda: self._hosted.discard(hosted))
+            return self._jobs.keep_in_mind(self.get(str(request["id"])))
+        for _ in range(TRIES):
             answer = self._jobs.ask(request)
             await _readable(answer)
-            if said := answered(answer):
-                understood(said)
+            if is_made(request, answered(answer)):
                 break
-        return self.get(str(request["id"]))
+        else:
+            understood(b"")
+        return self._jobs.keep_in_mind(self.get(str(request["id"])))
 
     async def run(self, spec: Spec, *, timeout: float | None = None) -> Job:  # noqa: ASYNC109  # as `wait` has it
         """Start a job and wait for its end."""
         return await self.wait((await self.start(spec)).id, timeout=timeout)
+
+    @property
+    def known(self) -> Registry:
+        """What this program started or looks at, for views to hang on."""
+        return self._jobs.known
 
     def get(self, job_id: str) -> Job:
         """One job as it is now."""
@@ -53,21 +71,31 @@ class AsyncJobs:
         try:
             async with asyncio.timeout(timeout):
                 while not (job := self.get(job_id)).is_final:
-                    await self._sleep(job_id)
+                    await self._sleep(job)
         except TimeoutError:
             return self.get(job_id)
         return job
 
-    async def _sleep(self, job_id: str) -> None:
-        """Until the job's keeper is gone."""
-        fd = keeper_pidfd(JobFolder(self._jobs.home, job_id))
-        if fd is None:
+    async def _sleep(self, job: Job) -> None:
+        """Until whoever keeps the job lets go of it."""
+        watched = watch(JobFolder(self._jobs.home, job.id))
+        if watched is None:
             await asyncio.sleep(MOMENT)
             return
-        try:
-            await _readable(fd)
-        finally:
-            os.close(fd)
+        with watched:
+            await _readable(watched.fileno())
+
+    async def output(
+        self,
+        job_id: str,
+        *,
+        timeout: float = 0.0,  # noqa: ASYNC109  # as `wait` has it
+        limit: int | None = None,
+        transcript: bool = False,
+    ) -> TaskOutput:
+        """A job with what it printed, at its end or after `timeout` seconds. An end that is seen so needs no notice."""
+        await self.wait(job_id, timeout=timeout)
+        return await asyncio.to_thread(lambda: self._jobs.output(job_id, limit=limit, transcript=transcript))
 
     async def stop(self, *job_ids: str, grace: float | None = None) -> Sequence[Stopped]:
         """End jobs with everything they started, and answer with proof."""
@@ -86,6 +114,10 @@ class AsyncJobs:
     async def send(self, job_id: str, text: str, *, close: bool = False) -> bool:
         """Type into a job; False if it takes no input."""
         return await asyncio.to_thread(lambda: self._jobs.send(job_id, text, close=close))
+
+    async def close(self) -> None:
+        """End the jobs that live inside this program; all others go on."""
+        await asyncio.gather(*(hosted.end("the end of the program around it") for hosted in list(self._hosted)))
 
 
 async def _readable(fd: int) -> None:

@@ -7,70 +7,24 @@ it is gone.
 
 from __future__ import annotations
 
-import os
-import sys
-
-from taskyard.clock import now_ms
 from taskyard.config import Settings
-from taskyard.disk.files import make_private_folder
-from taskyard.disk.processes import process_start, this_host
-from taskyard.errors import BackgroundDisabled, JobNotFound, TooDeep
-from taskyard.names import folder_name
+from taskyard.errors import UsageError
 from taskyard.runtime import looking, steering, waiting
-from taskyard.runtime.folder import JobFolder
 from taskyard.runtime.gc import maybe_collect
-from taskyard.runtime.ids import is_job_id, new_id
-from taskyard.runtime.lifeline import lifeline
+from taskyard.runtime.registry import Registry
+from taskyard.runtime.requests import Starter, check_background, is_inside
 from taskyard.runtime.starting import Forker, start_alone
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-    from typing import Protocol
+    from collections.abc import Callable, Mapping, Sequence
 
+    from taskyard.runtime.kind import Spec
     from taskyard.runtime.model import Job
+    from taskyard.runtime.task_output import TaskOutput
 
-    class Spec(Protocol):
-        """What a kind asks a keeper to run."""
-
-        @property
-        def type(self) -> str: ...
-        @property
-        def letter(self) -> str: ...
-        @property
-        def argv(self) -> list[str]: ...
-        @property
-        def text(self) -> str: ...
-        @property
-        def description(self) -> str: ...
-        @property
-        def cwd(self) -> str | None: ...
-        @property
-        def env(self) -> Mapping[str, str] | None: ...
-        @property
-        def timeout(self) -> float | None: ...
-        @property
-        def output_cap(self) -> int | None: ...
-        @property
-        def on_parent_exit(self) -> str | None: ...
-        @property
-        def stdin(self) -> bool: ...
-        @property
-        def pty(self) -> bool: ...
-        @property
-        def grace(self) -> float: ...
-        @property
-        def leave_children(self) -> bool: ...
-        @property
-        def retries(self) -> int: ...
-        @property
-        def retry_delay(self) -> float: ...
-        @property
-        def tool_use_id(self) -> str | None: ...
-
-
-#: Settings that say that nothing may run in the background.
-_DISABLED = ("TASKYARD_DISABLE_BACKGROUND_TASKS", "CLAUDE_CODE_DISABLE_BACKGROUND_TASKS")
+#: So many jobs in mind are no burden; with more it is time to see which of them ended.
+_MANY = 64
 
 
 class Jobs:
@@ -81,25 +35,28 @@ class Jobs:
         home: str,
         *,
         agent: str | None = None,
-        instance: str | None = None,
+        instance: str = "",
         settings: Settings | None = None,
+        hook_files: Callable[[str], Sequence[str]] | None = None,
         alone: bool = False,
     ) -> None:
-        """For one caller.
+        """Nothing is made or read yet.
 
         Args:
             home: `$TASKYARD_HOME`.
-            agent: The name it acts under; the person if not given.
-            instance: The living instance behind that name: once it is gone, news of its jobs go to the person.
-            settings: Limits and the like.
+            agent: In whose name jobs are started; it hears of their ends.
+            instance: The living instance of that name: once it is dead and nobody has its name, the person hears.
+            settings: Limits and caps.
+            hook_files: The files that may name JobEnded hooks, for a job in a folder.
             alone: Each job gets a keeper started for it, as for a command that ends right away.
         """
         self.home = home
         self.agent = agent
-        self._instance = instance
         self._settings = settings if settings is not None else Settings()
-        self._alone = alone
+        self._starter = Starter(home, agent, instance, self._settings, hook_files, alone)
         self._forker = Forker()
+        self._sweep_at = _MANY
+        self.known = Registry()  #: what this program started or looks at, for views to hang on
 
     def start(
         self,
@@ -123,15 +80,34 @@ class Jobs:
             UsageError: something in it cannot be.
             BackgroundDisabled: nothing may run in the background here.
         """
-        request = self.request(spec, backgrounded=backgrounded, after=[self.get(other).id for other in after])
-        request["after_any"] = [self.get(other).id for other in after_any]
-        request["window"] = window
-        if self._alone:
+        request = self._starter.request(
+            spec,
+            backgrounded=backgrounded,
+            after=[self.get(other).id for other in after],
+            after_any=[self.get(other).id for other in after_any],
+            window=window,
+        )
+        if is_inside(request):
+            raise UsageError(f"A {spec.type} lives inside a program with an event loop: use `taskyard.open_async`.")
+        if self._starter.alone:
             start_alone(request)
         else:
             self._forker.start(request)
         maybe_collect(self.home, self._settings)
-        return looking.look(self.home, str(request["id"]))
+        return self.keep_in_mind(looking.look(self.home, str(request["id"])))
+
+    def keep_in_mind(self, job: Job) -> Job:
+        """Have a job in `known`; of those there that nobody asked about again, what has ended is let go."""
+        self.known.register(job)
+        if len(self.known) >= self._sweep_at:
+            for known in self.known:
+                self.known.see(looking.look(self.home, known.job.id))
+            self._sweep_at = max(_MANY, 2 * len(self.known))
+        return job
+
+    def _seen(self, job: Job) -> Job:
+        self.known.see(job)
+        return job
 
     def run(self, spec: Spec, *, timeout: float | None = None) -> Job:
         """Start a job and wait for its end."""
@@ -143,19 +119,28 @@ class Jobs:
         Raises:
             JobNotFound: there never was one of this id.
         """
-        return looking.look(self.home, job_id)
+        return self._seen(looking.look(self.home, job_id))
 
     def list(self, *, ended: bool = False) -> list[Job]:
         """Every job that lives, oldest first; with `ended` also those that are over."""
-        return looking.everything(self.home, ended=ended)
+        return [self._seen(job) for job in looking.everything(self.home, ended=ended)]
 
     def wait(self, job_id: str, *, timeout: float | None = None) -> Job:
         """The job at its end, or as it is after `timeout` seconds."""
-        return waiting.wait(self.home, job_id, timeout)
+        return self._seen(waiting.wait(self.home, job_id, timeout))
 
     def wait_all(self, job_ids: Sequence[str], *, timeout: float | None = None) -> Sequence[Job]:
         """All jobs at their ends, or as they are after `timeout` seconds."""
-        return waiting.wait_all(self.home, job_ids, timeout)
+        return [self._seen(job) for job in waiting.wait_all(self.home, job_ids, timeout)]
+
+    def output(
+        self, job_id: str, *, timeout: float = 0.0, limit: int | None = None, transcript: bool = False
+    ) -> TaskOutput:
+        """A job with what it printed, at its end or after `timeout` seconds. An end that is seen so needs no notice."""
+        from taskyard.runtime.task_output import task_output
+
+        job = self.wait(job_id, timeout=timeout)
+        return task_output(self.home, job, reader=self.agent, limit=limit, transcript=transcript)
 
     def stop(self, *job_ids: str, grace: float | None = None) -> Sequence[steering.Stopped]:
         """End jobs with everything they started, and answer with proof."""
@@ -174,6 +159,10 @@ class Jobs:
         done = steering.type_in(self.home, job_id, text)
         return steering.tell(self.home, job_id, {"do": "close_input"}) and done if close else done
 
+    def request(self, spec: Spec, *, backgrounded: bool = True, after: Sequence[str] = ()) -> dict[str, object]:
+        """What a keeper is asked for."""
+        return self._starter.request(spec, backgrounded=backgrounded, after=after)
+
     def ask(self, request: Mapping[str, object]) -> int:
         """Have a keeper made for a request; the descriptor its answer will come from."""
         return self._forker.ask(request)
@@ -190,103 +179,3 @@ class Jobs:
     def close(self) -> None:
         """Let go of the server; the jobs go on."""
         self._forker.close()
-
-    def _depth(self, parent: str | None) -> int:
-        """How deep a job inside `parent` would be.
-
-        Raises:
-            TooDeep: deeper than the settings allow.
-        """
-        if parent is None:
-            return 0
-        try:
-            depth = self.get(parent).depth + 1
-        except JobNotFound:
-            depth = 1
-        if depth >= self._settings.job_depth:
-            raise TooDeep(parent, self._settings.job_depth)
-        return depth
-
-    def request(self, spec: Spec, *, backgrounded: bool = True, after: Sequence[str] = ()) -> dict[str, object]:
-        """What a keeper is asked for."""
-        if backgrounded:
-            check_background()
-        make_private_folder(self.home)
-        job_id = new_id(spec.letter)
-        folder = JobFolder(self.home, job_id)
-        parent = os.environ.get("TASKYARD_JOB")
-        parent = parent if is_job_id(parent) else None
-        depth = self._depth(parent)
-        on_exit, starter = lifeline(self.home, self.agent, wish=spec.on_parent_exit, parent=parent, alone=self._alone)
-        env = dict(os.environ if spec.env is None else spec.env)
-        env.update(TASKYARD_JOB=job_id, TASKYARD_INSTANCE=job_id, TASKYARD_HOME=self.home)
-        return {
-            "id": job_id,
-            "home": self.home,
-            "plan": {"argv": spec.argv, "cwd": os.path.abspath(spec.cwd or os.getcwd()), "env": env, "umask": _umask()},
-            "record": {
-                **self._record(spec, folder, backgrounded),
-                "parent": parent,
-                "depth": depth,
-                "onParentExit": on_exit,
-            },
-            "timeout": spec.timeout,
-            "output_cap": spec.output_cap or self._settings.job_output_cap,
-            "stall_after": self._settings.stall_after,
-            "slots": {"jobs": self._settings.job_limit, spec.type: self._settings.shell_limit},
-            "starts_per_minute": self._settings.job_starts_per_minute,
-            "after": list(after),
-            "grace": spec.grace,
-            "stdin": spec.stdin,
-            "pty": spec.pty,
-            "leave_children": spec.leave_children,
-            "retries": spec.retries,
-            "retry_delay": spec.retry_delay,
-            "on_parent_exit": on_exit,
-            "starter": starter,
-            "parent": parent,
-        }
-
-    def _record(self, spec: Spec, folder: JobFolder, backgrounded: bool) -> dict[str, object]:
-        """What the job's record says from the start."""
-        return {
-            "id": folder.id,
-            "type": spec.type,
-            "description": spec.description,
-            "command": spec.text,
-            "startTime": now_ms(),
-            "outputFile": folder.output,
-            "isBackgrounded": backgrounded,
-            "watcher": None if backgrounded else [os.getpid(), process_start()],
-            "toolUseId": spec.tool_use_id,
-            "agentId": self.agent,
-            "instance": self._instance,
-            "recipient": folder_name("an agent", self.agent or "me"),
-            "takesInput": spec.stdin or spec.pty,
-            "grace": float(spec.grace),
-            "retries": spec.retries,
-            "host": this_host(),
-        }
-
-
-def check_background() -> None:
-    """Let nothing go to the background where that is switched off.
-
-    Raises:
-        BackgroundDisabled: it is.
-    """
-    for setting in _DISABLED:
-        if os.environ.get(setting, "").strip().lower() in ("1", "true", "yes", "on"):
-            raise BackgroundDisabled(setting)
-
-
-def _umask() -> int:
-    """The umask of this process, as the kernel tells it: setting it to see it would be seen by other threads."""
-    try:
-        with open("/proc/self/status", encoding="ascii", errors="replace") as file:
-            for line in file:
-                if line.startswith("Umask:"):
-                    return int(line.split()[1], 8)
-    except OSError:
-        pass
-    return 0o077 if sys.platform == "linux" else 0o022

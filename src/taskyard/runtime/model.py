@@ -93,6 +93,7 @@ class Job(NamedTuple):
     earlier: tuple[Mapping[str, object], ...] = ()  #: how its earlier attempts ended, the last ones
     grace: float = 3.0  #: seconds it has between being asked to end and being made to
     on_parent_exit: str = "keep"
+    is_inside: bool = False  #: it lives in the program that started it
     end: End | None = None
     facts: Mapping[str, object] = {}  #: what its kind adds
 

@@ -1,21 +1,21 @@
 """
 The news of a job: what its starter is told, once, signed so that no text can imitate it.
 
-A notice is a JSON object: its id, the job, how it ended, a sentence, and a check value over all of it
-(HMAC-SHA256, under a key that only its user can read).
+A notice is a JSON object: its id, the job, how it ended, a sentence, and a check value over all of it (`seal`).
 """
 
 from __future__ import annotations
 
 import json
-import os
 
 from taskyard.clock import now_ms
-from taskyard.disk import files
 from taskyard.disk.processes import process_alive
+from taskyard.errors import BadName
 from taskyard.maildir import Box
 from taskyard.message_ids import lone_id
+from taskyard.names import folder_name
 from taskyard.runtime.folder import JobFolder, outbox
+from taskyard.runtime.seal import signed
 from taskyard.shapes import as_list
 
 TYPE_CHECKING = False
@@ -24,22 +24,24 @@ if TYPE_CHECKING:
 
     from taskyard.runtime.model import End
 
-_KEY_SIZE = 32
-
 
 def of_end(folder: JobFolder, record: Mapping[str, object], end: End) -> dict[str, object] | None:
     """The notice of an end; None where nobody is to hear of it."""
     if record.get("silent") or (record.get("isBackgrounded") is False and _is_watched(record)):
         return None  # whoever watches it in the foreground sees its end
-    news: dict[str, object] = {
+    return signed(folder.home, words_of_end(folder, record, end))
+
+
+def words_of_end(folder: JobFolder, record: Mapping[str, object], end: End) -> dict[str, object]:
+    """What there is to say of an end, not signed."""
+    return {
         **_about(folder, record),
         "priority": str(record.get("priority") or "later"),
-        "status": end.status.value,
+        "status": str(end.status),
         "summary": summary(record, end),
         "exitCode": end.exit_code,
         "at": end.at,
     }
-    return signed(folder.home, news)
 
 
 def _is_watched(record: Mapping[str, object]) -> bool:
@@ -75,15 +77,28 @@ def _about(folder: JobFolder, record: Mapping[str, object]) -> dict[str, object]
     """What every notice says: its own id, for whom it is, and of which job."""
     return {
         "id": lone_id(folder.id),
-        "recipient": str(record.get("recipient") or "me"),
+        "recipient": _recipient(record),
         "taskId": folder.id,
         "toolUseId": record.get("toolUseId"),
         "outputFile": folder.output,
     }
 
 
+def _recipient(record: Mapping[str, object]) -> str:
+    """Whose box it goes to, as a folder name: a record may hold anything."""
+    try:
+        return folder_name("an agent", str(record.get("recipient") or "me"))
+    except BadName:
+        return "me"
+
+
 def summary(record: Mapping[str, object], end: End) -> str:
     """How a job ended, in a sentence."""
+    lost = f"; some of its output was lost ({end.output_lost})" if end.output_lost else ""
+    return _how_it_ended(record, end) + lost
+
+
+def _how_it_ended(record: Mapping[str, object], end: End) -> str:
     what = f'Background command "{record.get("description")}"'
     if end.cause == "exited":
         how = "completed (exit code 0)" if end.exit_code == 0 else f"failed with exit code {end.exit_code}"
@@ -99,34 +114,3 @@ def summary(record: Mapping[str, object], end: End) -> str:
     if end.cause == "oom":
         return f"{what} failed: out of memory"
     return f"{what} failed: {end.error or 'Unknown error'}"
-
-
-def signed(home: str, news: dict[str, object]) -> dict[str, object]:
-    """The notice with its check value."""
-    return {**news, "check": check_value(home, news)}
-
-
-def check_value(home: str, news: Mapping[str, object]) -> str:
-    """The check value over every field but itself."""
-    import hmac
-
-    fields = {name: value for name, value in news.items() if name != "check"}
-    text = json.dumps(fields, sort_keys=True, separators=(",", ":")).encode()
-    return hmac.digest(_key(home), text, "sha256").hex()
-
-
-def _key(home: str) -> bytes:
-    """The user's key, made by the first who needs it."""
-    path = f"{home}/notice.key"
-    while True:
-        data = files.read(path, most=4096)
-        if data is not None and len(data) >= _KEY_SIZE:
-            return data
-        temporary = f"{path}.{os.getpid()}.{os.urandom(4).hex()}.tmp"
-        files.create(temporary, os.urandom(_KEY_SIZE))
-        try:
-            os.link(temporary, path)
-        except FileExistsError:
-            pass
-        finally:
-            os.unlink(temporary)

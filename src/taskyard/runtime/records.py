@@ -27,6 +27,7 @@ _NAMES = {
     "needs_input": "needsInput",
     "is_paused": "isPaused",
     "on_parent_exit": "onParentExit",
+    "is_inside": "isInside",
     "exit_code": "exitCode",
     "duration_ms": "durationMs",
     "paused_ms": "pausedMs",
@@ -34,10 +35,23 @@ _NAMES = {
 }
 
 
+#: Fields that are whole numbers where they have a value; the others whose default is None are text.
+_NUMBERS = frozenset({"end_time", "pid", "exit_code", "signal"})
+
+#: No number of ours is larger: what is would not even fit into the time of a file.
+_LARGEST = 1 << 53
+
+
+#: What lists in records hold, where that is not text.
+_ELEMENTS: Mapping[str, type[object]] = {"survivors": int, "earlier": dict}
+
+
 def end_to_json(end: End) -> dict[str, object]:
     """An end as `end.json` holds it; what says nothing is left out."""
     return {
-        _NAMES.get(name, name): _plain(value) for name, value in zip(end._fields, end) if value not in (None, "", ())
+        _NAMES.get(name, name): _plain(value) if type(value) is tuple else value
+        for name, value in zip(end._fields, end)
+        if value not in (None, "", ())
     }
 
 
@@ -66,17 +80,21 @@ def job_from_json(raw: Mapping[str, object], *, status: JobStatus, end: End | No
 
 
 def _typed(raw: Mapping[str, object], defaults: Mapping[str, object]) -> dict[str, object]:
-    """Those fields of a record that have the type of their default; None stands for text or a number."""
+    """Those fields of a record that have the type of their default; where that is None, of what it stands for."""
     found: dict[str, object] = {}
     for name, default in defaults.items():
         value = raw.get(_NAMES.get(name, name))
         if isinstance(default, tuple):
+            kind = _ELEMENTS.get(name, str)
             if isinstance(value, list):
-                found[name] = tuple(cast("list[object]", value))
-        elif type(value) is type(default) or (default is None and type(value) in (str, int)):
+                found[name] = tuple(each for each in cast("list[object]", value) if type(each) is kind)
+        elif default is None:
+            if type(value) is (int if name in _NUMBERS else str):
+                found[name] = value
+        elif type(value) is type(default):
             found[name] = value
-    return found
+    return {name: value for name, value in found.items() if type(value) is not int or abs(value) < _LARGEST}
 
 
-def _plain(value: object) -> object:
-    return list(cast("tuple[object, ...]", value)) if isinstance(value, tuple) else value
+def _plain(value: object) -> list[object]:
+    return list(cast("tuple[object, ...]", value))

@@ -15,8 +15,9 @@ from taskyard.commands import run_command
 from taskyard.disk import files
 from taskyard.errors import NotFound
 from taskyard.harmless import safe
+from taskyard.runtime.log import note
 from taskyard.runtime.notice import from_news, to_json
-from taskyard.runtime.sinks import load_sinks, note
+from taskyard.runtime.sinks import LOG, load_sinks
 from taskyard.shapes import as_object
 
 TYPE_CHECKING = False
@@ -65,7 +66,7 @@ def tell(path: str) -> list[str]:
             act()
         except Exception as error:  # the top of an edge: whatever a sink does, the next gets its turn
             failed.append(f"{name}: {error}")
-            note(home, f"{notice.id} {name}: {error}")
+            note(home, LOG, f"{notice.id} {name}: {error}")
     return failed
 
 

@@ -17,12 +17,13 @@ from __future__ import annotations
 
 import json
 import os
-import sys
 
 from taskyard import message_ids
 from taskyard.config import config_folder
 from taskyard.disk import files
 from taskyard.errors import BadValue, Damaged, StorageError
+from taskyard.runtime.helper import start_helper
+from taskyard.runtime.log import note
 from taskyard.shapes import as_object
 from taskyard.typed import NamedTuple
 
@@ -30,10 +31,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-_PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-
-#: Starts the command line from wherever this package is, with nothing of the caller's Python settings.
-_HELPER = "import sys; sys.path.insert(0, sys.argv.pop(1)); from taskyard.cli.main import main; sys.exit(main())"
+#: Where failures are noted.
+LOG = "sinks.log"
 
 
 class Sinks(NamedTuple):
@@ -67,46 +66,39 @@ def load_sinks(environ: Mapping[str, str] | None = None) -> Sinks:
     return _checked(values) if values else Sinks()
 
 
-def start_sinks(home: str, news: Mapping[str, object]) -> int | None:
-    """Have news told by a process of its own, which this returns the number of; None if there is no sink.
+def settings_file(environ: Mapping[str, str] | None = None) -> str:
+    """The file in which sinks may be set up; "" if the environment does that already."""
+    env = os.environ if environ is None else environ
+    if any(f"TASKYARD_SINKS_{name.upper()}" in env for name in Sinks._fields):
+        return ""
+    return os.path.join(config_folder(env), "config.toml")
+
+
+def may_be_set_up(settings: str) -> bool:
+    """Whether to look for sinks at all, by what `settings_file` said."""
+    return not settings or os.path.lexists(settings)
+
+
+def start_sinks(home: str, news: Mapping[str, object]) -> bool:
+    """Have news told by a process of its own; False if there is no sink, or it is told already.
 
     Never raises, and never waits: a sink that cannot be started is noted in `<home>/sinks.log`.
     """
     try:
         sinks = load_sinks()
         if not sinks.any or not message_ids.is_id(str(news.get("id"))):
-            return None
+            return False
         folder = f"{home}/sinks"
         files.make_private_folder(folder)
         path = f"{folder}/{news['id']}"
         files.create(path, json.dumps({"news": news, "terminal": sinks.terminal or own_terminal()}).encode())
-        return _spawn(path)
+        start_helper(home, "__sinks", path)
+        return True
     except FileExistsError:
-        return None  # somebody tells it already
+        return False  # somebody tells it already
     except (OSError, ValueError, Damaged, BadValue, StorageError) as error:
-        note(home, f"start: {error}")
-        return None
-
-
-def note(home: str, text: str) -> None:
-    """Keep a line about what went wrong; the last thing that may fail, so it fails silently."""
-    from taskyard.clock import iso, now_ms
-
-    path = f"{home}/sinks.log"
-    try:
-        fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-        try:
-            if os.fstat(fd).st_size > _LOG_SIZE:
-                os.ftruncate(fd, 0)
-            files.write_all(fd, json.dumps({"at": iso(now_ms()), "what": text}).encode() + b"\n")
-        finally:
-            os.close(fd)
-    except OSError:
-        pass
-
-
-#: Enough to see what goes wrong, however long nobody looks.
-_LOG_SIZE = 256 * 1024
+        note(home, LOG, f"start: {error}")
+        return False
 
 
 def own_terminal() -> str:
@@ -117,13 +109,6 @@ def own_terminal() -> str:
         except OSError:
             continue
     return os.environ.get("SSH_TTY") or os.environ.get("GPG_TTY") or ""
-
-
-def _spawn(path: str) -> int:
-    """Start the process that tells; it is in a session of its own, and holds nothing of ours."""
-    null = [(os.POSIX_SPAWN_OPEN, fd, os.devnull, os.O_RDWR, 0) for fd in (0, 1, 2)]
-    command = [sys.executable, "-I", "-S", "-c", _HELPER, os.path.dirname(_PACKAGE), "__sinks", path]
-    return os.posix_spawn(sys.executable, command, os.environ, file_actions=null, setsid=True)
 
 
 def _table(env: Mapping[str, str]) -> dict[str, object]:

@@ -12,9 +12,9 @@ import json
 from taskyard.errors import NotFound, NotGenuine, clipped, shown
 from taskyard.runtime import outboxes
 from taskyard.runtime.ids import is_job_id
-from taskyard.runtime.news import check_value
 from taskyard.runtime.notice import to_json
 from taskyard.runtime.notice_text import CLOSE, OPEN, PREAMBLE, body, more
+from taskyard.runtime.seal import check_value
 from taskyard.shapes import as_list, as_object
 
 TYPE_CHECKING = False

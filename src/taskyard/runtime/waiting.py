@@ -1,8 +1,8 @@
 """
-Waiting for jobs without asking again and again: the kernel tells when a keeper ends.
+Waiting for jobs without asking again and again: the kernel tells when a job's control pipe has no reader any more.
 
-A keeper ends after it has written its job's end: whoever sees it gone finds the end there, or knows that the job is
-lost.
+Whoever keeps a job reads that pipe until the end is written, or until its own end: whoever sees it let go finds the
+end there, or knows that the job is lost.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import os
 import select
 import time
 
+from taskyard.errors import BadValue
 from taskyard.runtime.folder import JobFolder
 from taskyard.runtime.liveness import keeper_of
 from taskyard.runtime.looking import look
@@ -24,6 +25,9 @@ if TYPE_CHECKING:
 #: Somebody closes a lost job's books: that takes milliseconds, and has no process to wait for.
 MOMENT = 0.005
 
+#: `poll` counts in milliseconds of an int: longer sleeps are taken in parts.
+_LONGEST = 1e6
+
 
 def wait(home: str, job_id: str, timeout: float | None = None) -> Job:
     """The job at its end, or as it is after `timeout` seconds.
@@ -36,6 +40,8 @@ def wait(home: str, job_id: str, timeout: float | None = None) -> Job:
 
 def wait_all(home: str, job_ids: Sequence[str], timeout: float | None = None) -> list[Job]:
     """All jobs at their ends, or as they are after `timeout` seconds, in the order asked for."""
+    if timeout is not None and timeout != timeout:
+        raise BadValue("timeout", timeout, "a number of seconds")
     deadline = None if timeout is None else time.monotonic() + timeout
     jobs = {job_id: look(home, job_id) for job_id in job_ids}
     for job_id, job in jobs.items():
@@ -47,17 +53,62 @@ def wait_all(home: str, job_ids: Sequence[str], timeout: float | None = None) ->
 
 
 def _sleep(folder: JobFolder, seconds: float | None) -> None:
-    """Until the job's keeper is gone."""
-    fd = keeper_pidfd(folder)
-    if fd is None:
+    """Until whoever keeps the job lets go of it."""
+    pipe = _opened(folder)
+    if pipe is None:
         time.sleep(MOMENT if seconds is None else min(MOMENT, seconds))
         return
     try:
         poll = select.poll()
-        poll.register(fd, select.POLLIN)
-        poll.poll(None if seconds is None else seconds * 1000)
+        poll.register(pipe, 0)  # that nobody reads it is an error, and those are always told
+        poll.poll(None if seconds is None else min(seconds, _LONGEST) * 1000)
     finally:
-        os.close(fd)
+        os.close(pipe)
+
+
+class Watched:
+    """Something that becomes readable when whoever keeps a job lets go of it."""
+
+    def __init__(self, *fds: int) -> None:
+        """The first is the one to wait for; the others are what it hangs on."""
+        self._fds = fds
+
+    def fileno(self) -> int:
+        """For `poll`."""
+        return self._fds[0]
+
+    def __enter__(self) -> Watched:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Wait no longer."""
+        for fd in self._fds:
+            os.close(fd)
+
+
+def watch(folder: JobFolder) -> Watched | None:
+    """What tells of the end of a job, for those who can only wait for something to read; None if nobody keeps it."""
+    pipe = _opened(folder)
+    if pipe is None:
+        return None
+    try:
+        with select.epoll() as epoll:
+            epoll.register(pipe, 0)
+            return Watched(os.dup(epoll.fileno()), pipe)
+    except OSError:
+        os.close(pipe)
+        return None
+
+
+def _opened(folder: JobFolder) -> int | None:
+    """Our end of the control pipe; None if nobody reads it."""
+    try:
+        return os.open(folder.control, os.O_WRONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except OSError:
+        return None
 
 
 def keeper_pidfd(folder: JobFolder) -> int | None:

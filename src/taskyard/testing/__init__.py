@@ -6,11 +6,17 @@ Executable contracts. Point one at your own implementation: it passes, or it say
     def test_my_store_is_a_store():
         check_task_store(MyStore)
 
+    from taskyard.testing import check_job_handler
+
+    def test_my_kind_is_a_kind():
+        check_job_handler(quick=lambda: Mine(…), failing=lambda: Mine(…), endless=lambda: Mine(…))
+
 Nothing in Taskyard imports this package.
 """
 
 from __future__ import annotations
 
+from taskyard.testing.job_handler import check_job_handler
 from taskyard.testing.task_store import check_task_store
 
-__all__ = ["check_task_store"]
+__all__ = ["check_job_handler", "check_task_store"]

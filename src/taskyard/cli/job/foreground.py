@@ -18,8 +18,9 @@ from taskyard.cli.job.status_line import StatusLine
 from taskyard.cli.job.stop import stop_line
 from taskyard.cli.output import answer, is_terminal, say, style
 from taskyard.errors import BackgroundDisabled
-from taskyard.runtime.jobs import check_background
 from taskyard.runtime.model import JobStatus
+from taskyard.runtime.output_text import TerminalText
+from taskyard.runtime.requests import check_background
 from taskyard.runtime.steering import outcome_of
 from taskyard.view.job_records import job_json
 from taskyard.view.job_text import ended_line
@@ -70,6 +71,7 @@ def _watched(args: Args, jobs: Jobs, job: Job, signals: Signals, key: Key | None
         out=out,
         status=StatusLine(style(args, sys.stderr), wanted=wanted),
         modes=ScreenModes() if is_screen else None,
+        text=TerminalText(colours=True) if not is_screen and out.isatty() else None,
     )
     reads = is_screen or args.stdin
     return Attached(jobs, job, signals=signals, keyboard=Keyboard(how, key), live=live, hint=hint, reads=reads).watch()

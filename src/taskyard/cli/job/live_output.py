@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from taskyard.cli.job.status_line import StatusLine
     from taskyard.runtime.jobs import Jobs
     from taskyard.runtime.model import Job
+    from taskyard.runtime.output_text import TerminalText
 
 #: After this long without an end a person may wonder what to do.
 _HINT_AFTER = 2.0
@@ -36,7 +37,14 @@ class LiveOutput:
     """One job's output, on its way to the person."""
 
     def __init__(
-        self, jobs: Jobs, job: Job, *, out: BinaryIO, status: StatusLine, modes: ScreenModes | None = None
+        self,
+        jobs: Jobs,
+        job: Job,
+        *,
+        out: BinaryIO,
+        status: StatusLine,
+        modes: ScreenModes | None = None,
+        text: TerminalText | None = None,
     ) -> None:
         """Show `job`.
 
@@ -46,10 +54,11 @@ class LiveOutput:
             out: Where its output goes.
             status: Where words about it go.
             modes: What it switched on at our terminal, if it has one of its own: then the whole screen is its.
+            text: Makes its output harmless, where it goes to a terminal of which it knows nothing.
         """
         self._jobs, self._job = jobs, job
         self._output = Output(JobFolder(jobs.home, job.id))
-        self._out, self._status, self._modes = out, status, modes
+        self._out, self._status, self._modes, self._text = out, status, modes, text
         self._offset = 0
         self._draws = status.is_on and modes is None  # nothing of ours is drawn into a screen that is the job's
         self._is_told = False  # once is enough on a terminal that cannot erase
@@ -87,9 +96,10 @@ class LiveOutput:
 
     def _write(self, data: bytes) -> None:
         self._status.erase()
-        self._out.write(data)
+        shown = data if self._text is None else self._text.feed(data).encode()
+        self._out.write(shown)
         self._out.flush()
-        self._status.printed(data)
+        self._status.printed(shown)
         if self._modes is not None:
             self._modes.printed(data)
         self._printed_at = time.monotonic()
@@ -124,6 +134,9 @@ class LiveOutput:
     def leave(self) -> None:
         """Take away what we drew, and undo what the job did to our terminal."""
         self._status.erase()
+        if self._text is not None:
+            self._out.write(self._text.finish().encode())
+            self._out.flush()
         if self._modes is not None:
             sys.stdout.write(self._modes.reset())
             sys.stdout.flush()

@@ -73,7 +73,7 @@ def _spec(args: Args) -> Shell:
         leave_children=args.leave_children,
         retries=args.retry,
         retry_delay=args.retry_delay,
-    ).checked()
+    )
 
 
 def _environment(given: list[tuple[str, str]]) -> dict[str, str] | None:

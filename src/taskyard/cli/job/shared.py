@@ -10,6 +10,7 @@ from taskyard.errors import TaskyardError
 from taskyard.names import check_name
 from taskyard.runtime.jobs import Jobs
 from taskyard.runtime.model import JobStatus
+from taskyard.surroundings import hook_files
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ def jobs_of(args: Args) -> Jobs:
     """The jobs of this user, for whoever is behind this command line."""
     name = args.by or os.environ.get("TASKYARD_AGENT")
     agent = check_name("an agent", name) if name else None
-    return Jobs(paths.home(), agent=agent, settings=config.load(), alone=True)
+    return Jobs(paths.home(), agent=agent, settings=config.load(), hook_files=hook_files, alone=True)
 
 
 def one_job(parser: Parser) -> None:

@@ -61,7 +61,7 @@ def stop_line(stopped: Stopped, style: Style = Style()) -> str:  # noqa: B008  (
     if end is None:
         return f"{line}; asked to end, but it has not yet. See `taskyard wait {job.id}`"
     if end.survivors:
-        line += f"; still alive: process {', '.join(map(str, end.survivors))}"
+        line += f"; partial, still alive: process {', '.join(map(str, end.survivors))}"
     elif stopped.outcome == "stopped":
         line += "; nothing of it is left"
     else:

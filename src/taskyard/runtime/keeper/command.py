@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import os
-import signal
 import stat
-from functools import partial
 
+from taskyard.runtime.keeper.signals import ALL
 from taskyard.typed import NamedTuple
 
 TYPE_CHECKING = False
@@ -15,8 +14,6 @@ if TYPE_CHECKING:
 
 #: As shells report a command that is not there, and one that cannot be run.
 NOT_FOUND, NOT_EXECUTABLE = 127, 126
-
-_DEFAULT = [number for number in signal.valid_signals() if number not in (signal.SIGKILL, signal.SIGSTOP)]
 
 
 class NotStarted(Exception):
@@ -68,28 +65,29 @@ def _spawn(plan: Plan, output: int, stdin: int | None, terminal: str | None) -> 
         else:
             actions.append((os.POSIX_SPAWN_DUP2, stdin, 0))
         actions += [(os.POSIX_SPAWN_DUP2, output, 1), (os.POSIX_SPAWN_DUP2, output, 2)]
+    argv, env = list(plan.argv), dict(plan.env)
     try:
-        how = partial(os.posix_spawn, program, list(plan.argv), dict(plan.env), file_actions=actions)
         if terminal is not None:
-            return how(setsigmask=[], setsigdef=_DEFAULT, setsid=True)
-        return how(setsigmask=[], setsigdef=_DEFAULT, setpgroup=0)
+            return os.posix_spawn(program, argv, env, file_actions=actions, setsigmask=(), setsigdef=ALL, setsid=True)
+        return os.posix_spawn(program, argv, env, file_actions=actions, setsigmask=(), setsigdef=ALL, setpgroup=0)
     except (OSError, ValueError) as error:  # ValueError: a NUL byte
         why = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
         raise NotStarted(NOT_EXECUTABLE, f"{plan.argv[0]!r}: {why}") from error
 
 
 def _found(name: str, path: str) -> str:
-    folders = path.split(os.pathsep)
-    candidates = [name] if "/" in name else [os.path.join(folder or ".", name) for folder in folders]
-    there = False
-    for candidate in candidates:
-        try:
-            is_file = stat.S_ISREG(os.stat(candidate).st_mode)
-        except (OSError, ValueError):
-            continue
-        there = True
-        if is_file and os.access(candidate, os.X_OK):
-            return candidate
-    if there:
+    candidates = [name] if "/" in name else [f"{folder or '.'}/{name}" for folder in path.split(os.pathsep)]
+    if "\0" not in name:
+        for candidate in candidates:
+            if os.access(candidate, os.X_OK) and _is_file(candidate):
+                return candidate
+    if any(map(os.path.exists, candidates)):
         raise NotStarted(NOT_EXECUTABLE, f"{name!r} is not executable")
     raise NotStarted(NOT_FOUND, f"{name!r}: command not found")
+
+
+def _is_file(path: str) -> bool:
+    try:
+        return stat.S_ISREG(os.stat(path).st_mode)
+    except OSError:
+        return False  # it vanished

@@ -27,6 +27,15 @@ LONGEST = 4096
 _MOST = 16 * LONGEST
 
 
+#: What the kernel keeps of a process's name, in bytes.
+_LONGEST_NAME = 15
+
+
+def name_of_keeper(job_id: str) -> str:
+    """What the keeper of a job is called in `ps`."""
+    return f"taskyard:{job_id}"[:_LONGEST_NAME]
+
+
 class Wishes:
     """What comes out of the pipe, line by line."""
 

@@ -2,8 +2,8 @@
 Waiting for a turn: for other jobs to end, then for one of the slots that limit how many run at once, then for the
 minute to have room for another start.
 
-A slot is a byte of a lock file: the kernel gives it back when its keeper ends, however it ends. Of those who wait,
-one at a time looks for a slot; it does so four times a second, as no signal tells of a lock that was given back.
+A slot is a byte of a lock file: the kernel gives it back when its keeper ends, however it ends. Whoever finds none
+looks again four times a second, as no signal tells of a lock that was given back.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import time
 
 from taskyard.disk.files import make_private_folder
 from taskyard.disk.kernel_lock import RangeLock
-from taskyard.errors import JobNotFound
+from taskyard.errors import JobNotFound, StorageError
 from taskyard.runtime.folder import JobFolder
 from taskyard.runtime.keeper.idle import Idle
 from taskyard.runtime.liveness import keeper_of
@@ -28,9 +28,6 @@ _TICK = 0.25
 #: Why one that was to come after another may not run.
 _HOW = {JobStatus.FAILED: "failed", JobStatus.KILLED: "was stopped"}
 
-#: The byte of whoever may look for a slot; the slots are the bytes behind it.
-_TURN = 0
-
 
 class Queue(Idle):
     """One job's place in line."""
@@ -38,15 +35,8 @@ class Queue(Idle):
     def __init__(self, born: Born, request: Request) -> None:
         super().__init__(request, 0.0)
         self._born = born
-        self._locks = [RangeLock(path) for path in self._lock_files()]
+        self._locks: list[tuple[RangeLock, str]] = []  # with the name of each queue
         self.refused = ""  #: why it may never run, if so
-
-    def _lock_files(self) -> list[str]:
-        if not self._request.slots:
-            return []
-        folder = f"{self._request.home}/slots"
-        make_private_folder(folder)
-        return [f"{folder}/{name}" for name in sorted(self._request.slots)]
 
     def try_now(self) -> bool:
         """Whether it is our turn already; if not, the record says what we wait for."""
@@ -69,20 +59,28 @@ class Queue(Idle):
                 return f"job {other}"
         if self._request.after and self._is_refused():
             return ""
-        if not all(lock.try_take(_TURN) for lock in self._locks):
-            self._give_back()
-            return self._limit(*sorted(self._request.slots))
-        for lock, name in zip(self._locks, sorted(self._request.slots), strict=True):
-            if not any(lock.try_take(slot) for slot in range(1, self._request.slots[name] + 1)):
+        if not self._locks:
+            self._open()
+        for lock, name in self._locks:
+            if not _has_slot(lock, self._request.slots[name]):
                 self._give_back()
                 return self._limit(name)
         if self._request.starts_per_minute and (seconds := self._until_a_start()):
             self._give_back()
             self._next = time.monotonic() + seconds
             return self._rate(seconds)
-        for lock in self._locks:
-            lock.release(_TURN)
         return ""
+
+    def _open(self) -> None:
+        """Open the files of our slots, made by the first who needs them."""
+        folder = f"{self._request.home}/slots"
+        for name in self._request.slots:
+            try:
+                lock = RangeLock(f"{folder}/{name}")
+            except StorageError:
+                make_private_folder(folder)
+                lock = RangeLock(f"{folder}/{name}")
+            self._locks.append((lock, name))
 
     def _is_refused(self) -> bool:
         """Whether a job that must have completed did not."""
@@ -107,8 +105,13 @@ class Queue(Idle):
         return f"a start (at most {self._request.starts_per_minute} a minute), until {moment}"
 
     def _give_back(self) -> None:
-        for lock in self._locks:
+        for lock, _ in self._locks:
             lock.release()
+
+    def close(self) -> None:
+        """Give back the slot, in a process that outlives its job."""
+        for lock, _ in self._locks:
+            lock.close()
 
     def _limit(self, *names: str) -> str:
         limits = ", ".join(f"{self._request.slots[name]} {name}" for name in names)
@@ -118,3 +121,8 @@ class Queue(Idle):
         """The time has come to look, or something happened."""
         if not self.is_over and time.monotonic() >= self._next:
             self.try_now()
+
+
+def _has_slot(lock: RangeLock, limit: int) -> bool:
+    """Take the first of the slots that is free, if one is."""
+    return any(map(lock.try_take, range(1, limit + 1)))

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
+from taskyard.runtime.keeper.command import Plan
 from taskyard.typed import NamedTuple, cast
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-
-    from taskyard.runtime.keeper.command import Plan
 
 
 class Request(NamedTuple):
@@ -26,7 +25,7 @@ class Request(NamedTuple):
     pty: bool = False
     leave_children: bool = False
     on_parent_exit: str = "keep"
-    starter: tuple[int, int] | None = None  #: process number and start of whoever must outlive it
+    starter: tuple[int, int] | None = None  #: process number and start of whoever must outlive it, or watches it
     parent: str | None = None
     recipient: str = "me"
     slots: Mapping[str, int] = {}  #: how many may run at once, by the name of the queue
@@ -34,14 +33,14 @@ class Request(NamedTuple):
     after: Sequence[str] = ()  #: jobs that must have completed
     after_any: Sequence[str] = ()  #: jobs that must be over, however they ended
     retries: int = 0
+    event_segments: int | None = None  #: how many segments of the stream of events are kept; None: all
+    arguments: Mapping[str, object] | None = None  #: for a handler, which then has the last word on how it went
     retry_delay: float = 1.0  #: seconds before the second attempt; twice as long before each further one
     window: tuple[int, int] | None = None  #: rows and columns of its terminal
 
 
 def from_json(raw: Mapping[str, object]) -> Request:
     """The request in what a starter sent."""
-    from taskyard.runtime.keeper.command import Plan
-
     values = dict(raw)
     plan = cast("dict[str, object]", values.pop("plan"))
     starter = cast("list[int] | None", values.pop("starter", None))

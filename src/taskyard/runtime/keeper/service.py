@@ -5,74 +5,87 @@ from __future__ import annotations
 import gc
 import json
 import os
-import signal
-import socket
 import sys
+from _socket import CMSG_LEN, socket
 
 from taskyard.disk import files
+from taskyard.errors import StorageError
+from taskyard.runtime import sinks
 from taskyard.runtime.folder import JobFolder
-from taskyard.runtime.keeper import kernel, life
+from taskyard.runtime.keeper import kernel, life, oom
 from taskyard.runtime.keeper.birth import Born
+from taskyard.runtime.keeper.control import name_of_keeper
 from taskyard.runtime.keeper.request import from_json
-from taskyard.runtime.keeper.wires import HEARD
+from taskyard.runtime.keeper.signals import DEAF, HEARD, signal
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import NoReturn
 
-#: Keepers outlive terminals and those who press keys in them.
-_DEAF = (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGPIPE, signal.SIGTTOU, signal.SIGTTIN, signal.SIGTSTP)
+#: Where sinks may be set up: a keeper's environment stays what it was.
+_SETTINGS = sinks.settings_file()
+
+#: Bytes of a descriptor's number in a message.
+_INT = 4
 
 
 def main(words: list[str]) -> None:
     """Be what the command line says."""
     what, fd = words[0], int(words[1])
+    os.chdir("/")
+    os.umask(0o077)
+    for number in DEAF:
+        signal.signal(number, signal.SIG_IGN)
     if what == "keep":
         if os.fork():
             os._exit(0)  # the keeper is nobody's child: whoever started it need not wait for it
-        _keep(fd)
+        _keep(fd, answer=1)
     serve(fd)
 
 
-def serve(fd: int) -> None:
+def serve(fd: int) -> NoReturn:
     """Fork a keeper for each request until nobody can ask any more."""
-    sys.modules["hmac"] = __import__("hmac")  # loaded once here, shared by all keepers
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # keepers that end are nobody's to wait for
-    for number in _DEAF:
-        signal.signal(number, signal.SIG_IGN)
     kernel.be_called("taskyard-forker")
+    oom.kills()  # found once, and known to all keepers
     gc.collect()
     gc.freeze()  # so that no collection in a child touches what it shares with us
-    sock = socket.socket(fileno=fd)
+    sock = socket(fileno=fd)
+    room = CMSG_LEN(2 * _INT)
     while True:
-        _, fds, _, _ = socket.recv_fds(sock, 64, 2)
-        if len(fds) < 2:
+        _, passed, _, _ = sock.recvmsg(64, room)
+        if not passed:
             os._exit(0)
-        wanted, answer = fds
+        fds = passed[0][2]
+        wanted, answer = int.from_bytes(fds[:_INT], sys.byteorder), int.from_bytes(fds[_INT:], sys.byteorder)
         if os.fork() == 0:
             sock.close()
-            os.dup2(answer, 1)
-            os.close(answer)
-            _keep(wanted)
+            _keep(wanted, answer)
         os.close(wanted)
         os.close(answer)
 
 
-def _keep(fd: int) -> NoReturn:
-    """Become the keeper of the job that is described in `fd`, and say so on stdout; never returns."""
+def _keep(fd: int, answer: int) -> NoReturn:
+    """Become the keeper of the job that is described in `fd`, and say so to `answer`; never returns."""
     code = 1
     try:
-        request = from_json(json.loads(files.read_open(fd, "the request")))
+        request = from_json(json.loads(files.read_open(fd, "the request").decode("utf-8", "surrogatepass")))
         os.close(fd)
         _stand_alone(request.id)
         try:
-            born = Born(JobFolder(request.home, request.id), request.record, request.parent)
-        except Exception as error:
-            _say({"id": request.id, "error": str(error)})
+            born = Born(
+                JobFolder(request.home, request.id),
+                request.record,
+                parent=request.parent,
+                arguments=request.arguments,
+                event_segments=request.event_segments,
+            )
+        except StorageError as error:
+            _say(answer, {"id": request.id, "path": error.path, "error": error.why, "advice": error.advice})
             raise
-        _say({"id": request.id, "pid": os.getpid()})
-        _close_standard()
-        life.live(born, request)
+        _say(answer, {"id": request.id, "pid": os.getpid()})
+        _let_go(answer)
+        life.live(born, request, settings=_SETTINGS)
         code = 0
     except BaseException as error:
         _last_words(error)
@@ -81,32 +94,27 @@ def _keep(fd: int) -> NoReturn:
 
 
 def _stand_alone(job_id: str) -> None:
-    """Leave the session of whoever asked, hear no terminal, take in every orphan below."""
+    """Leave the session of whoever asked, and take in every orphan below."""
     # What comes before somebody listens must wait, not kill.
     signal.pthread_sigmask(signal.SIG_BLOCK, HEARD)
     os.setsid()
-    os.chdir("/")
-    os.umask(0o077)
-    for number in _DEAF:
-        signal.signal(number, signal.SIG_IGN)
     kernel.adopt_orphans()
-    kernel.be_called(f"taskyard:{job_id}")
+    kernel.be_called(name_of_keeper(job_id))
 
 
-def _close_standard() -> None:
-    """Keep no terminal and no pipe of the starter's open."""
-    null = os.open(os.devnull, os.O_RDWR)
-    for fd in (0, 1, 2):
-        os.dup2(null, fd)
-    if null > 2:
-        os.close(null)
-
-
-def _say(answer: dict[str, object]) -> None:
+def _say(answer: int, said: dict[str, object]) -> None:
     try:
-        os.write(1, json.dumps(answer).encode() + b"\n")
+        os.write(answer, json.dumps(said).encode() + b"\n")
     except OSError:
         pass  # whoever asked is gone; the job is there all the same
+
+
+def _let_go(answer: int) -> None:
+    """Keep no pipe of the starter's open; what else is standard leads to /dev/null from the start."""
+    if answer == 1:
+        os.dup2(0, 1)
+    else:
+        os.close(answer)
 
 
 def _last_words(error: BaseException) -> None:

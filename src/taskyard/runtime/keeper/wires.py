@@ -9,14 +9,12 @@ from __future__ import annotations
 import fcntl
 import os
 import select
-import signal
-import struct
-import termios
 import time
 
 from taskyard.disk.processes import process_start
-from taskyard.runtime.keeper import command
+from taskyard.runtime.keeper import command, kernel
 from taskyard.runtime.keeper.control import Wishes
+from taskyard.runtime.keeper.signals import HEARD, signal
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -32,14 +30,20 @@ _LONGEST = 1e6
 
 _CHUNK = 65536
 
+#: A terminal gives 4 kB at a time. After so many the cap is looked at, and wishes are heard.
+_AT_ONCE = 16
+
+#: No terminal holds back more: 640 kB.
+_ALL = 256
+
+#: Whoever asks for something has a name that is shorter.
+_LONGEST_NAME = 200
+
 #: Rows and columns of a terminal that nobody looks at.
 _USUAL_WINDOW = (24, 80)
 
 #: Bytes that wait for a terminal whose program does not read; beyond that, nobody can be typing.
 _MOST_UNREAD = 65536
-
-#: The signals a keeper listens to: a child's end, growth of the output, a wish to end.
-HEARD = (signal.SIGCHLD, signal.SIGIO, signal.SIGTERM)
 
 
 class Wires:
@@ -64,7 +68,6 @@ class Wires:
         self._window = request.window or _USUAL_WINDOW
         self._unread = b""  # typed into the terminal, and not taken by it yet
         self.lost = ""  #: why output could not be kept, if so
-        self._answers: dict[str, object] = {}
 
     # -- the command -------------------------------------------------------------------------
 
@@ -84,6 +87,7 @@ class Wires:
         return pid
 
     def _start_in_terminal(self, request: Request, output: int) -> int:
+
         ours, theirs = os.openpty()
         try:
             _set_window(theirs, self._window)
@@ -196,15 +200,15 @@ class Wires:
         what, by, grace = wish.get("do"), wish.get("by"), wish.get("grace")
         done: object = False
         if what == "stop":
-            in_time = float(grace) if isinstance(grace, (int, float)) and grace >= 0 else None
-            loop.stop("stopped", by=by if isinstance(by, str) else "", grace=in_time)
+            in_time = float(grace) if isinstance(grace, (int, float)) and 0 <= grace <= _LONGEST else None
+            loop.stop("stopped", by=by[:_LONGEST_NAME] if isinstance(by, str) else "", grace=in_time)
             done = True
         elif what == "pause":
             done = loop.pause()
         elif what == "resume":
             done = loop.resume()
         elif what == "answer" and isinstance(text := wish.get("text"), str):
-            done = loop.answer(_bytes_of(text))
+            done = loop.answer(_bytes(text))
         elif what == "size":
             done = self.resize(wish.get("rows"), wish.get("columns"))
         elif what == "close_input":
@@ -212,13 +216,13 @@ class Wires:
         elif what == "background":
             self._born.change(isBackgrounded=True)
             done = True
-        if isinstance(token := wish.get("token"), str):
-            self._answers = {**dict(list(self._answers.items())[-15:]), token: done}
-            self._born.change(answers=self._answers)
+        self._born.answer(wish, done)
 
-    def drain(self) -> None:
-        """Bring what the terminal shows to the output."""
-        while self._terminal is not None:
+    def drain(self, reads: int = _AT_ONCE) -> None:
+        """Bring what the terminal shows to the output; not all at once where there is no end of it."""
+        for _ in range(reads):
+            if self._terminal is None:
+                return
             try:
                 data = os.read(self._terminal, _CHUNK)
             except BlockingIOError:
@@ -227,31 +231,39 @@ class Wires:
                 data = b""  # how a terminal says that nobody has it open any more
             if not data:
                 self._poll.unregister(self._terminal)
-                self._terminal = None
+                os.close(self._terminal)
+                self._terminal = self._input = None
                 return
             self._keep(data)
+
+    def drain_all(self) -> None:
+        """Bring the rest, after the command's end: no more than the kernel holds back."""
+        self.drain(_ALL)
 
     def _keep(self, data: bytes) -> None:
         try:
             while data:
                 data = data[os.write(self._born.output, data) :]
         except OSError as error:
-            self.lost = error.strerror or str(error)
+            self.lost = kernel.named(error)
 
 
-def _noted(*_: object) -> None:
-    """The number is in the pipe already."""
-
-
-def _bytes_of(text: str) -> bytes:
-    """What was typed; half characters that stand for no byte are question marks."""
+def _bytes(text: str) -> bytes:
+    """What is to be typed; bytes that are no text came as lone surrogates, and go as what they were where they can."""
     try:
         return text.encode("utf-8", "surrogateescape")
     except UnicodeEncodeError:
         return text.encode("utf-8", "replace")
 
 
+def _noted(*_: object) -> None:
+    """The number is in the pipe already."""
+
+
 def _set_window(terminal: int, window: tuple[int, int]) -> None:
+    import struct
+    import termios  # only those with a terminal need it
+
     fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", *window, 0, 0))
 
 

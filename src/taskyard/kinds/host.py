@@ -1,0 +1,98 @@
+"""
+The process in which a handler does its work, below the job's keeper: `python -m taskyard.kinds.host`.
+
+It makes the kind's record again from what the job was asked for, awaits its `run`, and leaves its last word in the
+job's facts. Being asked to end (SIGTERM) is cancellation.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import stat
+import sys
+
+from taskyard import kinds
+from taskyard.errors import Damaged, TaskyardError
+from taskyard.runtime.context import JobContext, of_this_process
+from taskyard.runtime.ending import read
+from taskyard.runtime.folder import JobFolder
+from taskyard.runtime.kind import Outcome
+from taskyard.shapes import as_object
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from taskyard.runtime.kind import Handler
+
+#: How a process ends that was asked to by SIGTERM.
+_ASKED_TO_END = 128 + signal.SIGTERM
+
+
+def main() -> int:
+    """Do the work of the job around this process; its exit code."""
+    try:
+        context = of_this_process()
+    except KeyError:
+        sys.stderr.write("This program is started by a job's keeper. See `taskyard run --help`.\n")
+        return 2
+    try:
+        outcome = asyncio.run(_work(context))
+    except asyncio.CancelledError:
+        return _ASKED_TO_END
+    context.facts.close(outcome)
+    return 1 if outcome.error else 0
+
+
+async def _work(context: JobContext) -> Outcome:
+    task = asyncio.current_task()
+    assert task is not None
+    loop = asyncio.get_running_loop()
+    loop.add_signal_handler(signal.SIGTERM, task.cancel)
+    reading = asyncio.create_task(_read_messages(context))
+    try:
+        return await _handler(context).run(context)
+    except Exception as error:  # the top of an edge: whatever a handler raises is how its job ended
+        return failed(error)
+    finally:
+        reading.cancel()
+
+
+def _handler(context: JobContext) -> Handler:
+    """The record that this job was made from.
+
+    Raises:
+        KindNotFound, Damaged: it cannot be made here.
+    """
+    folder = JobFolder(context.home, context.id)
+    wanted = read(folder.arguments)
+    arguments = as_object((wanted or {}).get("arguments"))
+    if wanted is None or arguments is None:
+        raise Damaged(folder.arguments, "it does not say what to do")
+    return kinds.find(str(wanted.get("type"))).from_json(arguments)
+
+
+def failed(error: Exception) -> Outcome:
+    """What an exception says of the work; where it came from is in the output."""
+    import traceback
+
+    if not isinstance(error, TaskyardError):
+        traceback.print_exception(error)
+    return Outcome(error=f"{type(error).__name__}: {error}" if not isinstance(error, TaskyardError) else str(error))
+
+
+async def _read_messages(context: JobContext) -> None:
+    """Hand on what comes in through stdin, a line each."""
+    if not stat.S_ISFIFO(os.fstat(0).st_mode):
+        await context.take_in(None)  # a job that takes no input
+        return
+    loop = asyncio.get_running_loop()
+    reader = asyncio.StreamReader()
+    await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), os.fdopen(0, "rb", 0))
+    async for line in reader:
+        await context.take_in(line.decode("utf-8", "replace").rstrip("\n"))
+    await context.take_in(None)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,85 @@
+"""
+The interface of every kind of background job, on one screen.
+
+A kind is one module in `taskyard.kinds` with one record: what to do, as data. It has a `type` (as records name it), a
+`letter` (its ids begin with it) and `wanted()`: the wish, checked, that is carried out.
+
+    Wanted(argv=…)                           a program: its keeper runs it, as it runs any command
+    Wanted(arguments={…})                    Python: a process below the keeper makes the record again by `from_json`
+                                             and awaits its `run(context)`, which answers with an `Outcome`
+    Wanted(arguments={…}, is_inside=True)    the same, inside the program that starts it, for as long as that lives
+
+Stopping arrives in `run` as cancellation: clean up in `finally`, bound every wait there, let it through. Whatever
+else is raised is a failure. To add a kind, write the module, list it in `taskyard.kinds` or publish it under the entry
+point group of that name, and run `taskyard.testing.check_job_handler` on it.
+"""
+
+from __future__ import annotations
+
+from taskyard.typed import NamedTuple
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from typing import Protocol, Self
+
+    from taskyard.runtime.context import JobContext
+
+    class Spec(Protocol):
+        """What one job shall do, as data."""
+
+        @property
+        def type(self) -> str: ...
+        @property
+        def letter(self) -> str: ...
+        def wanted(self) -> Wanted:
+            """What it takes to do it.
+
+            Raises:
+                UsageError: something in it cannot be.
+            """
+            ...
+
+    class Handler(Spec, Protocol):
+        """A kind whose work is written in Python."""
+
+        @classmethod
+        def from_json(cls, arguments: Mapping[str, object]) -> Self:
+            """The record that `wanted().arguments` was made from."""
+            ...
+
+        async def run(self, context: JobContext) -> Outcome:
+            """Do the work, and say how it ended."""
+            ...
+
+
+class Wanted(NamedTuple):
+    """What a kind asks the runtime for."""
+
+    description: str  #: one line for people, safe to show
+    argv: Sequence[str] = ()
+    arguments: Mapping[str, object] | None = None  #: for `from_json`; must be JSON
+    is_inside: bool = False
+    text: str = ""  #: the command as a person would type it
+    cwd: str | None = None  #: the current folder if not given
+    env: Mapping[str, str] | None = None  #: this process's if not given
+    timeout: float | None = None  #: seconds until it is ended; pauses do not count
+    output_cap: int | None = None  #: bytes on disk
+    on_parent_exit: str | None = None  #: "kill" or "keep"
+    stdin: bool = False  #: input can be sent to it
+    pty: bool = False  #: it gets a terminal of its own
+    grace: float = 3.0  #: seconds between being asked to end and being made to
+    leave_children: bool = False  #: processes it leaves behind go on under its keeper
+    retries: int = 0
+    retry_delay: float = 1.0  #: seconds before the second attempt; twice as long before each further one
+    tool_use_id: str | None = None
+    priority: str = "later"  #: of its notices: "next" comes before what the user has queued
+    is_silent: bool = False  #: its end is told to no model
+
+
+class Outcome(NamedTuple):
+    """What a handler says of its work: done, unless it names an error."""
+
+    result: str = ""  #: its final answer
+    error: str = ""  #: why it failed
+    facts: Mapping[str, object] = {}  #: what its kind adds to the record: usage, worktree, …

@@ -1,0 +1,47 @@
+"""
+How a job stands, and what it printed, in one answer: as a model asks for it.
+
+Whoever reads the end of a job that they are to hear of has heard of it: its notice counts as delivered, in the same
+call.
+"""
+
+from __future__ import annotations
+
+from taskyard.runtime.folder import JobFolder
+from taskyard.runtime.notice import PERSON
+from taskyard.runtime.outboxes import mark_delivered
+from taskyard.runtime.output import Output
+from taskyard.typed import NamedTuple
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from taskyard.runtime.model import Job
+
+
+class TaskOutput(NamedTuple):
+    """A job with what it printed, cut to what a model is given."""
+
+    job: Job
+    output: str  #: the end of it; for a job that has a final answer, that
+    was_truncated: bool = False
+    delivered: tuple[str, ...] = ()  #: notices that count as read by this
+
+
+def task_output(
+    home: str, job: Job, *, reader: str | None, limit: int | None = None, transcript: bool = False
+) -> TaskOutput:
+    """What `job` printed, for `reader`; `limit` is in characters, else as `TASK_MAX_OUTPUT_LENGTH` says.
+
+    With `transcript` also of a job that has a final answer the output itself.
+    """
+    answer = job.facts.get("result")
+    if isinstance(answer, str) and answer and not transcript:
+        from taskyard.runtime.output_text import for_model, model_limit
+
+        most = model_limit() if limit is None else limit
+        text = for_model(answer.encode("utf-8", "replace"), path=job.output_file, limit=most)
+    else:
+        text = Output(JobFolder(home, job.id)).for_model(limit)
+    is_theirs = (reader or PERSON) == (job.agent_id or PERSON)
+    delivered = mark_delivered(home, job.id) if job.is_final and is_theirs else ()
+    return TaskOutput(job, text.text, text.was_truncated, delivered)

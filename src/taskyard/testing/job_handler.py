@@ -1,0 +1,205 @@
+"""What every kind of job promises, as checks that run real jobs in a home of their own."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+from taskyard.disk.processes import stat_fields
+from taskyard.errors import JobEnded
+from taskyard.runtime.async_jobs import AsyncJobs
+from taskyard.runtime.folder import JobFolder
+from taskyard.runtime.ids import is_job_id
+from taskyard.runtime.jobs import Jobs
+from taskyard.runtime.liveness import keeper_of
+from taskyard.runtime.model import JobStatus
+from taskyard.runtime.notices import Outbox
+from taskyard.typed import NamedTuple
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from taskyard.runtime.kind import Spec
+    from taskyard.runtime.notice import Notice
+
+#: Seconds for anything that takes a moment.
+_SOON = 20.0
+
+_STOP_FROM_OUTSIDE = (
+    "import sys; from taskyard.runtime.jobs import Jobs; jobs = Jobs(sys.argv[1]);"
+    " assert [job.id for job in jobs.list()] == [sys.argv[2]], 'another process does not see it';"
+    " print(jobs.stop(sys.argv[2])[0].outcome)"
+)
+
+
+class Samples(NamedTuple):
+    """Three jobs of one kind."""
+
+    quick: Callable[[], Spec]  #: does its work within seconds, and well
+    failing: Callable[[], Spec]  #: fails within seconds
+    endless: Callable[[], Spec]  #: goes on until it is stopped
+
+
+class Yard(NamedTuple):
+    """A home with nothing in it, and the jobs there."""
+
+    home: str
+    jobs: AsyncJobs
+    kind: Samples
+
+    def notices(self) -> list[Notice]:
+        """Everything that was told, acknowledged."""
+        box = Outbox(self.home, "checker")
+        told = box.take()
+        box.ack([notice.id for notice in told])
+        return list(told)
+
+
+def check_job_handler(*, quick: Callable[[], Spec], failing: Callable[[], Spec], endless: Callable[[], Spec]) -> None:
+    """Assert what every kind of job promises.
+
+    `quick` makes one that does its work well within seconds, `failing` one that fails, `endless` one that goes on
+    until it is stopped.
+    """
+    kind = Samples(quick, failing, endless)
+    for check in _CHECKS:
+        with tempfile.TemporaryDirectory(prefix="taskyard-check-") as home:
+            try:
+                asyncio.run(_checked(check, home, kind))
+            except AssertionError as error:
+                raise AssertionError(f"{check.__name__.strip('_').replace('_', ' ')}: {error}") from error
+
+
+async def _checked(check: Callable[[Yard], object], home: str, kind: Samples) -> None:
+    jobs = Jobs(home, agent="checker")
+    yard = Yard(home, AsyncJobs(jobs), kind)
+    try:
+        done = check(yard)
+        if asyncio.iscoroutine(done):
+            await done
+    finally:
+        left = [job.id for job in jobs.list()]
+        await yard.jobs.stop(*left, grace=0.1)
+        await yard.jobs.close()
+        jobs.close()
+
+
+async def _a_start_answers_with_a_job_that_everybody_sees(yard: Yard) -> None:
+    spec = yard.kind.endless()
+    job = await yard.jobs.start(spec)
+    assert is_job_id(job.id), f"{job.id} is no id"
+    assert job.id[0] == spec.letter, f"{job.id} does not begin with {spec.letter}"
+    assert (job.type, job.status) == (spec.type, JobStatus.RUNNING), f"{job.type} is {job.status}"
+    assert job.description and job.description.isprintable(), f"{job.description!r} is nothing to show"
+    assert _is_there(job.output_file), "there is no output file"
+    assert [each.id for each in yard.jobs.list()] == [job.id], "it is not in the list"
+
+
+async def _what_goes_well_is_completed_and_told_once(yard: Yard) -> None:
+    ended = await yard.jobs.run(yard.kind.quick(), timeout=_SOON)
+    assert ended.status is JobStatus.COMPLETED, f"{ended.status}: {ended.end}"
+    assert ended.end is not None and ended.end.proof == "proved", f"{ended.end}"
+    assert ended.end_time is not None and ended.end_time >= ended.start_time, "it ended before it began"
+    _assert_told(yard, ended.id, "completed")
+
+
+async def _what_fails_is_never_completed_and_says_why(yard: Yard) -> None:
+    ended = await yard.jobs.run(yard.kind.failing(), timeout=_SOON)
+    assert ended.status is JobStatus.FAILED, f"{ended.status}: {ended.end}"
+    assert ended.end is not None and (ended.end.error or ended.end.exit_code), f"it does not say why: {ended.end}"
+    _assert_told(yard, ended.id, "failed")
+
+
+async def _a_stop_ends_it_once_and_for_all(yard: Yard) -> None:
+    spec = yard.kind.endless()
+    job = await yard.jobs.start(spec)
+    began = time.monotonic()
+    [stopped] = await yard.jobs.stop(job.id)
+    took = time.monotonic() - began
+    assert stopped.outcome == "stopped", f"the answer is {stopped.outcome}: {stopped.job.end}"
+    assert took < spec.wanted().grace + 5, f"it took {took:.1f} s"
+    assert stopped.job.status is JobStatus.KILLED, f"it is {stopped.job.status}"
+    [again] = await yard.jobs.stop(job.id)
+    assert again.outcome == "already_ended", f"a second stop answers {again.outcome}"
+    assert again.job == stopped.job, "a second stop changed how it ended"
+    _assert_told(yard, job.id, "killed")
+    try:
+        await yard.jobs.send(job.id, "too late")
+    except JobEnded:
+        pass
+    else:
+        raise AssertionError("something could be sent to it after its end")
+
+
+async def _another_process_sees_and_stops_it(yard: Yard) -> None:
+    job = await yard.jobs.start(yard.kind.endless())
+    command = [sys.executable, "-P", "-c", _STOP_FROM_OUTSIDE, yard.home, job.id]
+    ran = await asyncio.to_thread(
+        lambda: subprocess.run(command, capture_output=True, text=True, timeout=_SOON, check=False)
+    )
+    assert ran.stdout.strip() == "stopped", f"the other process was answered {ran.stdout}{ran.stderr}"
+    assert yard.jobs.get(job.id).status is JobStatus.KILLED, "it goes on"
+
+
+async def _one_that_waits_for_its_turn_says_so_and_can_be_stopped(yard: Yard) -> None:
+    first = await yard.jobs.start(yard.kind.endless())
+    waits = await yard.jobs.start(yard.kind.quick(), after=[first.id])
+    for _ in range(200):
+        if yard.jobs.get(waits.id).status is JobStatus.PENDING:
+            break
+        await asyncio.sleep(0.01)
+    pending = yard.jobs.get(waits.id)
+    assert (pending.status, first.id in pending.waits_for) == (JobStatus.PENDING, True), f"{pending}"
+    await yard.jobs.stop(waits.id)
+    ended = yard.jobs.get(waits.id)
+    assert ended.status is JobStatus.KILLED, f"it is {ended.status}"
+    assert ended.end is not None and ended.end.size == 0, "it ran"
+
+
+async def _a_wait_is_bounded_and_answers_with_how_things_are(yard: Yard) -> None:
+    job = await yard.jobs.start(yard.kind.endless())
+    assert (await yard.jobs.wait(job.id, timeout=0.05)).status is JobStatus.RUNNING, "it ended, or the wait lied"
+
+
+async def _one_whose_keeper_is_killed_is_lost_and_nothing_of_it_runs(yard: Yard) -> None:
+    job = await yard.jobs.start(yard.kind.endless())
+    if job.is_inside:
+        return  # it ends with the program around it, which is this one
+    keeper = keeper_of(JobFolder(yard.home, job.id))
+    assert keeper, "it has no keeper"
+    os.kill(keeper, signal.SIGKILL)
+    ended = await yard.jobs.wait(job.id, timeout=_SOON)
+    assert ended.end is not None and ended.end.cause == "lost", f"{ended.end}"
+    assert (ended.status, ended.end.proof) == (JobStatus.FAILED, "best_effort"), f"{ended.end}"
+    fields = stat_fields(str(ended.pid))
+    assert fields is None or fields[0] in ("Z", "X"), f"process {ended.pid} runs on"  # zombies do not
+    _assert_told(yard, job.id, "failed")
+
+
+def _is_there(path: str) -> bool:
+    return os.path.exists(path)
+
+
+def _assert_told(yard: Yard, job_id: str, status: str) -> None:
+    """That its receiver hears of it exactly once; of a silent kind, never."""
+    expected = [] if yard.kind.quick().wanted().is_silent else [(job_id, status)]
+    told = [(notice.task_id, notice.status) for notice in yard.notices()]
+    assert told == expected, f"its receiver was told {told}, not {expected}"
+
+
+_CHECKS = (
+    _a_start_answers_with_a_job_that_everybody_sees,
+    _what_goes_well_is_completed_and_told_once,
+    _what_fails_is_never_completed_and_says_why,
+    _a_stop_ends_it_once_and_for_all,
+    _another_process_sees_and_stops_it,
+    _one_that_waits_for_its_turn_says_so_and_can_be_stopped,
+    _a_wait_is_bounded_and_answers_with_how_things_are,
+    _one_whose_keeper_is_killed_is_lost_and_nothing_of_it_runs,
+)

@@ -1,0 +1,194 @@
+"""Jobs that live inside a program: seen and steered from outside like any other."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Awaitable, Callable, Iterator
+from pathlib import Path
+
+import pytest
+from countdown import Countdown
+
+from taskyard import UsageError
+from taskyard.async_app import AsyncYard, open_async
+from taskyard.runtime.context import JobContext
+from taskyard.runtime.events import Event, Events
+from taskyard.runtime.jobs import Jobs
+from taskyard.runtime.kind import Outcome
+from taskyard.runtime.model import JobStatus
+
+#: A program that hosts a job and is somewhere else with its thoughts.
+PROGRAM = """
+import asyncio, sys, taskyard
+from countdown import Countdown
+
+async def main():
+    async with taskyard.open_async(agent="ada") as yard:
+        job = await yard.jobs.start(Countdown(100_000, step=0.02, inside=True, listens=True))
+        print(job.id, flush=True)
+        await asyncio.sleep(300)
+
+asyncio.run(main())
+"""
+
+
+pytestmark = pytest.mark.usefixtures("plugin", "outside")
+
+
+def in_a_yard(act: Callable[[AsyncYard], Awaitable[None]]) -> None:
+    async def main() -> None:
+        async with open_async(agent="ada") as yard:
+            await asyncio.wait_for(act(yard), 30)
+
+    asyncio.run(main())
+
+
+Scene = tuple[str, "subprocess.Popen[str]", Jobs]
+
+
+@pytest.fixture
+def hosted(plugin: None, outside: Path) -> Iterator[Scene]:
+    """A job's id, the program around it, and the jobs as another process sees them."""
+    with subprocess.Popen([sys.executable, "-c", PROGRAM], stdout=subprocess.PIPE, text=True) as program:
+        assert program.stdout is not None
+        yield program.stdout.readline().strip(), program, Jobs(os.environ["TASKYARD_HOME"])
+        program.kill()
+
+
+@pytest.mark.req("B-07")
+def test_another_process_lists_pauses_answers_and_stops_it_while_its_program_lives(hosted: Scene) -> None:
+    job_id, _, jobs = hosted
+
+    assert [job.id for job in jobs.list()] == [job_id]
+    assert jobs.pause(job_id) and not jobs.pause(job_id)
+    assert jobs.get(job_id).is_paused
+    assert jobs.resume(job_id)
+    assert jobs.send(job_id, "hello\n")
+    [stopped] = jobs.stop(job_id)
+
+    assert (stopped.outcome, stopped.job.status) == ("stopped", JobStatus.KILLED)
+
+
+@pytest.mark.req("B-07", "B-08")
+def test_it_is_lost_with_its_program_and_whoever_waits_is_told_at_once(hosted: Scene) -> None:
+    job_id, program, jobs = hosted
+    assert jobs.wait(job_id, timeout=0.05).status is JobStatus.RUNNING
+
+    program.send_signal(signal.SIGKILL)
+    ended = jobs.wait(job_id, timeout=10)
+
+    assert ended.end is not None
+    assert (ended.status, ended.end.cause, ended.end.proof) == (JobStatus.FAILED, "lost", "best_effort")
+
+
+@pytest.mark.req("B-07")
+def test_looking_at_ones_own_job_does_not_give_back_its_lock() -> None:
+    async def act(yard: AsyncYard) -> None:
+        job = await yard.jobs.start(Countdown(100_000, step=0.05, inside=True))
+        for _ in range(3):
+            assert yard.jobs.get(job.id).status is JobStatus.RUNNING
+        look = (
+            "import sys; from taskyard.runtime.jobs import Jobs; print(Jobs(sys.argv[1]).get(sys.argv[2]).status.value)"
+        )
+        command = [sys.executable, "-c", look, os.environ["TASKYARD_HOME"], job.id]
+        seen = await asyncio.to_thread(subprocess.check_output, command, text=True, timeout=20)
+        assert seen.strip() == "running"
+
+    in_a_yard(act)
+
+
+@pytest.mark.req("B-10")
+def test_a_program_that_leaves_its_yard_ends_what_lives_in_it_and_says_by_what() -> None:
+    ids: list[str] = []
+
+    async def act(yard: AsyncYard) -> None:
+        ids.append((await yard.jobs.start(Countdown(100_000, step=0.05, inside=True))).id)
+
+    in_a_yard(act)
+
+    end = Jobs(os.environ["TASKYARD_HOME"]).get(ids[0]).end
+    assert end is not None
+    assert (end.cause, end.by) == ("stopped", "the end of the program around it")
+
+
+@pytest.mark.req("B-09")
+def test_one_that_does_not_let_itself_be_stopped_is_best_effort() -> None:
+    async def act(yard: AsyncYard) -> None:
+        job = await yard.jobs.start(Countdown(10, step=0.05, inside=True, is_stubborn=True))
+        await asyncio.sleep(0)
+        [stopped] = await yard.jobs.stop(job.id, grace=0.05)
+        assert (stopped.outcome, stopped.job.status) == ("best_effort", JobStatus.KILLED)
+
+    in_a_yard(act)
+
+
+@pytest.mark.req("B-08", "B-14")
+def test_a_time_limit_ends_it_and_a_pause_does_not_count() -> None:
+    async def act(yard: AsyncYard) -> None:
+        job = await yard.jobs.start(Countdown(100_000, step=0.02, inside=True, timeout=0.4))
+        assert await yard.jobs.pause(job.id)
+        assert (await yard.jobs.wait(job.id, timeout=0.6)).is_paused, "the limit passed during the pause"
+        assert await yard.jobs.resume(job.id)
+        ended = await yard.jobs.wait(job.id, timeout=10)
+        assert ended.end is not None
+        assert (ended.status, ended.end.cause) == (JobStatus.KILLED, "timeout")
+        assert ended.end.paused_ms >= 500
+
+    in_a_yard(act)
+
+
+@pytest.mark.req("B-01")
+def test_a_program_without_an_event_loop_is_told_what_to_use() -> None:
+    with pytest.raises(UsageError, match="open_async"):
+        Jobs(os.environ["TASKYARD_HOME"]).start(Countdown(1, inside=True))
+
+
+@pytest.mark.req("B-06")
+def test_hundreds_live_in_one_program_without_a_process_or_an_open_file_left_over() -> None:
+    async def act(yard: AsyncYard) -> None:
+        await yard.jobs.run(Countdown(1, inside=True))
+        before = len(os.listdir("/proc/self/fd"))
+        started = [await yard.jobs.start(Countdown(2, step=0.01, inside=True)) for _ in range(100)]
+        ended = await asyncio.gather(*(yard.jobs.wait(job.id) for job in started))
+        assert {job.status for job in ended} == {JobStatus.COMPLETED}
+        assert len(os.listdir("/proc/self/fd")) == before
+
+    in_a_yard(act)
+
+
+class Told(Countdown):
+    """Says how it gets on."""
+
+    async def run(self, context: JobContext) -> Outcome:
+        for step in range(self.start):
+            context.progress(usage={"tool_uses": step}, last_tool_name="Bash", step=step)
+        return Outcome("done")
+
+
+@pytest.mark.req("N-06")
+def test_its_beginning_progress_and_end_are_events() -> None:
+    found: list[Event] = []
+
+    async def act(yard: AsyncYard) -> None:
+        job = await yard.jobs.start(Told(2, inside=True))
+        found.extend([event async for event in yard.events(follow=True, job=job.id)])
+
+    in_a_yard(act)
+
+    assert [event.subtype for event in found] == ["task_started", *["task_progress"] * 2, "task_notification"]
+    assert [event.data.get("step") for event in found] == [None, 0, 1, None]
+    assert (found[2].data["last_tool_name"], found[3].data["status"]) == ("Bash", "completed")
+
+
+@pytest.mark.req("N-06", "B-08")
+def test_a_follower_hears_that_its_program_was_killed(hosted: Scene) -> None:
+    job_id, program, jobs = hosted
+    following = iter(Events(jobs.home, 0, follow=True, job=job_id))
+    assert next(following).subtype == "task_started"
+    program.kill()
+
+    assert next(following).data["status"] == "failed"
