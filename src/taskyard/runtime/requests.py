@@ -83,13 +83,8 @@ class Starter(NamedTuple):
             **self._limits(spec, wanted),
             "after": list(after),
             "after_any": list(after_any),
-            "grace": wanted.grace,
-            "stdin": wanted.stdin,
-            "pty": wanted.pty,
+            **_manner(wanted),
             "window": window,
-            "leave_children": wanted.leave_children,
-            "retries": wanted.retries,
-            "retry_delay": wanted.retry_delay,
             "on_parent_exit": on_exit,
             "starter": starter if parent is not None else starter or watcher,
             "parent": parent,
@@ -169,6 +164,18 @@ def _depth(home: str, parent: str | None, most: int) -> int:
     if depth >= most:
         raise TooDeep(parent, most)
     return depth
+
+
+def _manner(wanted: Wanted) -> dict[str, object]:
+    """How a kind wants its command to be run."""
+    return {
+        "grace": wanted.grace,
+        "stdin": wanted.stdin,
+        "pty": wanted.pty,
+        "leave_children": wanted.leave_children,
+        "retries": wanted.retries,
+        "retry_delay": wanted.retry_delay,
+    }
 
 
 def _plan(home: str, wanted: Wanted, job_id: str) -> dict[str, object]:

@@ -72,7 +72,7 @@ def test_at_the_time_limit_it_answers_with_how_the_job_stands_and_124() -> None:
 def test_interrupting_it_leaves_the_job_alone() -> None:
     naps = started("--", "sleep", "60")
     waits = subprocess.Popen([sys.executable, "-m", "taskyard", "wait", naps], stdout=subprocess.DEVNULL)
-    until(lambda: sleeps_on_a_process(waits.pid))
+    until(lambda: sleeps_on_a_keeper(waits.pid))
 
     waits.send_signal(signal.SIGINT)
 
@@ -80,11 +80,11 @@ def test_interrupting_it_leaves_the_job_alone() -> None:
     assert job(naps)["status"] == "running"
 
 
-def sleeps_on_a_process(pid: int) -> bool:
-    """Whether a process has asked the kernel to tell it of another one's end."""
+def sleeps_on_a_keeper(pid: int) -> bool:
+    """Whether a process holds the pipe by which the kernel tells it of a keeper's end."""
     folder = f"/proc/{pid}/fd"
     try:
-        return any(os.readlink(f"{folder}/{fd}") == "anon_inode:[pidfd]" for fd in os.listdir(folder))
+        return any(os.readlink(f"{folder}/{fd}").endswith("/control") for fd in os.listdir(folder))
     except FileNotFoundError:
         return False  # closed while we looked
 
