@@ -61,7 +61,8 @@ def finish(born: Born, end: End, *, settings: str = "") -> None:
 
     `settings` names the file in which sinks may be set up, where nothing else can (`sinks.settings_file`).
     """
-    end = _compacted(born, end)
+    if end.base:
+        end = _compacted(born, end)
     trouble = _disk_trouble(born.output)
     if trouble and not end.output_lost:
         end = end._replace(output_lost=trouble)
@@ -98,8 +99,6 @@ def _disk_trouble(output: int) -> str:
 
 def _compacted(born: Born, end: End) -> End:
     """Replace an output whose head was freed by one that says so in words, then goes on with what was kept."""
-    if not end.base:
-        return end
     header = f"[{end.base:,} bytes were left out here: the output was larger than its cap]\n".encode()
     temporary = f"{born.folder.output}.{os.getpid()}.tmp"
     try:

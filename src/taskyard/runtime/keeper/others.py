@@ -59,6 +59,8 @@ class Others:
 
     def kept(self) -> list[str]:
         """Those that survive us."""
+        if not os.access(self._folder.children, os.F_OK):
+            return []  # as nearly always, and without an exception
         return [folder.id for folder, _ in self._living() if _stays(folder)]
 
 
