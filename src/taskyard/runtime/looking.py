@@ -46,8 +46,7 @@ def _remembered(home: str, job_id: str) -> Job | None:
     end = end_from_json(known) if known is not None else None
     if known is None or end is None:
         return None
-    job = job_from_json(known, status=end.status, end=end)
-    return None if job is None else job._replace(notified=True)
+    return job_from_json(known, status=end.status, end=end, notified=True)
 
 
 def everything(home: str, *, ended: bool = False) -> list[Job]:
@@ -84,10 +83,8 @@ def _over(folder: JobFolder, raw_end: dict[str, object]) -> Job | None:
     record = ending.read(folder.record)
     if end is None or record is None:
         return None
-    job = job_from_json(record, status=end.status, end=end)
-    return (
-        None if job is None else _with_facts(folder, record, job._replace(notified=not os.path.lexists(folder.notice)))
-    )
+    job = job_from_json(record, status=end.status, end=end, notified=not os.path.lexists(folder.notice))
+    return None if job is None else _with_facts(folder, record, job)
 
 
 def _living(folder: JobFolder) -> Job | None:

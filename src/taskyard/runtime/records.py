@@ -48,7 +48,7 @@ def end_from_json(raw: Mapping[str, object]) -> End | None:
     cause = raw.get("cause")
     if not isinstance(cause, str):
         return None
-    values = _typed(raw, End._field_defaults)
+    values = _typed(raw, _OF_END)
     return End(cause, **values)  # type: ignore[arg-type]  # each value has its default's type
 
 
@@ -66,32 +66,43 @@ def job_to_json(job: Job) -> dict[str, object]:
     return shown
 
 
-def job_from_json(raw: Mapping[str, object], *, status: JobStatus, end: End | None = None) -> Job | None:
+def job_from_json(
+    raw: Mapping[str, object], *, status: JobStatus, end: End | None = None, notified: bool = False
+) -> Job | None:
     """The job in a record, with what is known of it beyond that."""
     job_id, kind = raw.get("id"), raw.get("type")
     if not isinstance(job_id, str) or not isinstance(kind, str):
         return None
-    values = _typed(raw, Job._field_defaults)
+    values = _typed(raw, _OF_JOB)
     description = raw.get("description")
     facts = as_object(raw.get("facts")) or {}
-    values.update(end=end, facts=facts, end_time=end.at if end is not None else None)
+    values.update(end=end, facts=facts, end_time=end.at if end is not None else None, notified=notified)
     if end is not None:
         values.update(needs_input=False, is_paused=False, waits_for="", total_paused_ms=end.paused_ms)
     text = description if isinstance(description, str) else ""
     return Job(job_id, kind, status, text, **values)  # type: ignore[arg-type]  # each value has its default's type
 
 
-def _typed(raw: Mapping[str, object], defaults: Mapping[str, object]) -> dict[str, object]:
+def _typed(raw: Mapping[str, object], fields: Mapping[str, tuple[str, object]]) -> dict[str, object]:
     """Those fields of a record that have the type of their default; None stands for text or a number."""
     found: dict[str, object] = {}
-    for name, default in defaults.items():
-        value = raw.get(_NAMES.get(name, name))
-        if isinstance(default, tuple):
-            if isinstance(value, list):
-                found[name] = tuple(cast("list[object]", value))
-        elif type(value) is type(default) or (default is None and type(value) in (str, int)):
-            found[name] = value
+    for key, value in raw.items():
+        if key in fields:
+            name, default = fields[key]
+            if isinstance(default, tuple):
+                if isinstance(value, list):
+                    found[name] = tuple(cast("list[object]", value))
+            elif type(value) is type(default) or (default is None and type(value) in (str, int)):
+                found[name] = value
     return found
+
+
+def _by_key(defaults: Mapping[str, object]) -> dict[str, tuple[str, object]]:
+    """The fields that may be left out, by their names in JSON, each with its default."""
+    return {_NAMES.get(name, name): (name, default) for name, default in defaults.items()}
+
+
+_OF_END, _OF_JOB = _by_key(End._field_defaults), _by_key(Job._field_defaults)
 
 
 def _plain(value: object) -> list[object]:
