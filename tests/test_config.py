@@ -42,3 +42,13 @@ def test_the_environment_goes_before_the_settings_file(outside: Path, monkeypatc
     found = config.load()
 
     assert (found.lock_timeout, found.hook_timeout) == (3.0, 7.0)
+
+
+@pytest.mark.req("B-11")
+@pytest.mark.parametrize(
+    ("text", "key"),
+    [("Ctrl+G", "ctrl+g"), ("ctrl-g", "ctrl+g"), ("C-g", "ctrl+g"), ("^G", "ctrl+g"), ("g", "ctrl+g"), ("^^", "ctrl+^"),
+     ("ctrl+]", "ctrl+]"), ("OFF", "off"), ("", "")],
+)  # fmt: skip
+def test_a_key_may_be_written_as_people_do(text: str, key: str) -> None:
+    assert config.load({"TASKYARD_BACKGROUND_KEY": text, "HOME": "/nowhere"}).background_key == key

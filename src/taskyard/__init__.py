@@ -41,12 +41,15 @@ if TYPE_CHECKING:
     from taskyard.errors import Conflict as Conflict
     from taskyard.errors import Cycle as Cycle
     from taskyard.errors import Damaged as Damaged
+    from taskyard.errors import EventsGone as EventsGone
     from taskyard.errors import HookRefused as HookRefused
     from taskyard.errors import JobEnded as JobEnded
+    from taskyard.errors import JobNotBegun as JobNotBegun
     from taskyard.errors import JobNotFound as JobNotFound
     from taskyard.errors import KindNotFound as KindNotFound
     from taskyard.errors import LeaseLost as LeaseLost
     from taskyard.errors import ListNotFound as ListNotFound
+    from taskyard.errors import NoInput as NoInput
     from taskyard.errors import NotFound as NotFound
     from taskyard.errors import NotGenuine as NotGenuine
     from taskyard.errors import NothingFree as NothingFree
@@ -64,6 +67,7 @@ if TYPE_CHECKING:
     from taskyard.errors import Untrusted as Untrusted
     from taskyard.errors import UsageError as UsageError
     from taskyard.kinds.shell import Shell as Shell
+    from taskyard.runtime.events import Event as Event
     from taskyard.runtime.model import End as End
     from taskyard.runtime.model import Job as Job
     from taskyard.runtime.model import JobStatus as JobStatus
@@ -82,6 +86,7 @@ _HOMES = {
     "taskyard.async_app": ("AsyncYard", "open_async"),
     "taskyard.config": ("Settings",),
     "taskyard.kinds.shell": ("Shell",),
+    "taskyard.runtime.events": ("Event",),
     "taskyard.runtime.model": ("End", "Job", "JobStatus"),
     "taskyard.runtime.notice": ("Notice",),
     "taskyard.tasklist.model": ("Change", "Lease", "Listing", "Task", "TaskStatus"),
@@ -113,9 +118,12 @@ __all__ = [
     "Cycle",
     "Damaged",
     "End",
+    "Event",
+    "EventsGone",
     "HookRefused",
     "Job",
     "JobEnded",
+    "JobNotBegun",
     "JobNotFound",
     "JobStatus",
     "KindNotFound",
@@ -123,6 +131,7 @@ __all__ = [
     "LeaseLost",
     "ListNotFound",
     "Listing",
+    "NoInput",
     "NotFound",
     "NotGenuine",
     "NothingFree",

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from taskyard.identity import Identity
+    from taskyard.runtime.events import Events
     from taskyard.runtime.jobs import Jobs
     from taskyard.runtime.notices import Outbox
     from taskyard.tasklist.list_files import ListFiles
@@ -89,6 +90,17 @@ class Yard:
         from taskyard.runtime.notices import Outbox
 
         return Outbox(self.home, agent or self.agent or PERSON, instance=self._identity.living)
+
+    def events(self, since: int | None = None, *, follow: bool = False, job: str | None = None) -> Events:
+        """What happens to background jobs: from the oldest event that is kept, or what came after the id `since`.
+
+        Raises:
+            EventsGone: some events after `since` are no longer kept.
+            JobNotFound: there is no such job.
+        """
+        from taskyard.runtime.events import Events
+
+        return Events(self.home, since, follow=follow, job=job, debounce=self.settings.debounce)
 
     @property
     def teams(self) -> Teams:

@@ -18,6 +18,7 @@ from taskyard.runtime.async_jobs import AsyncJobs
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from taskyard.runtime.events import Events
     from taskyard.runtime.notices import Outbox
     from taskyard.tasklist.mailbox import Post
     from taskyard.tasklist.service import TaskList
@@ -55,6 +56,10 @@ class AsyncYard:
     def notices(self, agent: str | None = None) -> Outbox:
         """What background jobs have to tell an agent, for `async for`: each once, also after a crash."""
         return self._yard.notices(agent)
+
+    def events(self, since: int | None = None, *, follow: bool = False, job: str | None = None) -> Events:
+        """What happens to background jobs, for `async for`; see `Yard.events`."""
+        return self._yard.events(since, follow=follow, job=job)
 
     async def __aenter__(self) -> AsyncYard:
         return self

@@ -33,9 +33,14 @@ class Settings(NamedTuple):
     job_limit: int = 200  #: jobs that run at once; the next waits for a slot
     shell_limit: int = 200  #: shell commands among them
     job_depth: int = 5  #: how many jobs may be inside each other; 1 = none may start another
+    job_starts_per_minute: int = 0  #: jobs that may begin within any minute; 0 = as many as like
+    background_key: str = ""  #: moves an attached run to the background; "" = Ctrl+B, in tmux Ctrl+]; "off" = none does
     stall_after: float = 45.0  #: seconds of silence after which a job that asked something counts as waiting
     stalled_after: float = 60.0  #: seconds without progress while working before a member counts as stalled
     job_store_quota: int = 10_000_000_000  #: bytes all jobs may take on disk: a hundred outputs at their cap
+    event_segments: int = (
+        8  #: files of 64 MB with events of jobs that are kept: half a gigabyte is over a million events
+    )
     job_age_limit: float = 30 * 86_400.0  #: seconds ended jobs are kept: a month back is as far as anyone looks
 
 
@@ -81,6 +86,12 @@ def _from_file(env: Mapping[str, str]) -> dict[str, object]:
 _CHOICES = {"durability": ("process", "power"), "paths_policy": ("warn", "refuse", "off")}
 _YES, _NO = ("1", "true", "yes", "on"), ("0", "false", "no", "off")
 
+#: With 0 of these nothing would ever run.
+_FROM_ONE = ("job_limit", "shell_limit", "job_depth")
+
+#: What Ctrl may be held with: not C, D, H, I, J, M, Q, S, Z, [ and backslash, which terminals have a use for.
+_KEYS = frozenset("abefgklnoprtuvwxy]^_")
+
 
 def _checked(values: Mapping[str, object]) -> Settings:
     known: dict[str, object] = {}
@@ -100,6 +111,8 @@ def _typed(name: str, value: object) -> object:
         if str(value).lower() not in _YES + _NO:
             raise BadValue(name, value, "true or false")
         return str(value).lower() in _YES
+    if name == "background_key":
+        return _key(value)
     if isinstance(default, str):
         choices = _CHOICES.get(name)
         if choices and value not in choices:
@@ -109,6 +122,22 @@ def _typed(name: str, value: object) -> object:
         number = type(default)(str(value))  # "5" and 5 alike
     except ValueError as error:
         raise BadValue(name, value, "a number") from error
-    if not 0 <= number < float("inf"):
-        raise BadValue(name, value, "a number from 0")
+    least = 1 if name in _FROM_ONE else 0
+    if not least <= number < float("inf"):
+        raise BadValue(name, value, f"a number from {least}")
     return number
+
+
+def _key(value: object) -> str:
+    """`Ctrl+B`, `ctrl-b`, `^B` or `b`, as `ctrl+b`."""
+    text = str(value).strip().lower()
+    if text in ("", "off"):
+        return text
+    for lead in ("ctrl+", "ctrl-", "c-", "^"):
+        if text.startswith(lead) and len(text) > len(lead):
+            text = text[len(lead) :]
+            break
+    if text not in _KEYS:
+        allowed = "Ctrl+ and a letter or one of ] ^ _, such as Ctrl+G, but none of C, D, H, I, J, M, Q, S, Z; or off"
+        raise BadValue("background_key", value, allowed)
+    return f"ctrl+{text}"

@@ -7,7 +7,7 @@ One agent's box on disk: a message is a file, and every step of its life is a re
     cur/     <shard>/   read: never listed, so its size costs nothing
     bad/     what could not be read as a message
 
-A holder is an instance id, or `until-<ms>-…` for a reader that promises an answer within a time.
+A holder is an instance id, or `until-<deadline>-…` for a reader that promises an answer within a time.
 What a holder that is gone left behind returns to `new` under its name plus `.again`.
 """
 
@@ -17,7 +17,7 @@ import errno
 import os
 import stat
 
-from taskyard import message_ids
+from taskyard import deadlines, message_ids
 from taskyard.clock import now_ms
 from taskyard.disk import files
 from taskyard.instances import instance_alive
@@ -64,6 +64,7 @@ class Box:
 
     def open(self) -> None:
         """Make it take mail; what an earlier owner of the name left unread is still there."""
+        files.make_private_folder(os.path.dirname(self.path))
         files.make_private_folder(self.path)
         for part in ("new", "taken", "cur", "tmp"):  # tmp last: with it the box is open
             files.make_private_folder(f"{self.path}/{part}")
@@ -83,11 +84,10 @@ class Box:
 
     def check(self) -> None:
         """Refuse a box that leads elsewhere by a planted link."""
-        for path in (
-            os.path.dirname(self.path),
-            self.path,
-            *(f"{self.path}/{part}" for part in ("new", "taken", "cur", "tmp")),
-        ):
+        self._check(self._half, f"{self.path}/taken", f"{self.path}/cur")
+
+    def _check(self, *more: str) -> None:
+        for path in (os.path.dirname(self.path), self.path, f"{self.path}/new", *more):
             try:
                 files.check_folder(path, os.lstat(path))
             except FileNotFoundError:
@@ -120,6 +120,7 @@ class Box:
     def adopt(self, path: str, message_id: str) -> bool:
         """Store the file at `path` as a message, opening the box if need be; False if it is gone."""
         for first in (True, False):
+            self._check()
             try:
                 os.rename(path, f"{self.path}/new/{message_id}")
             except FileNotFoundError:
@@ -203,8 +204,7 @@ class Box:
 
     def _is_gone(self, holder: str) -> bool:
         if holder.startswith(_UNTIL):
-            until = holder.split("-")[1]
-            return not until.isdigit() or int(until) < now_ms()
+            return deadlines.has_passed(holder.removeprefix(_UNTIL).rpartition("-")[0])
         return instance_alive(self.home, holder) is False
 
     def holders(self) -> list[str]:
@@ -272,7 +272,7 @@ def id_of(name: str) -> str:
 
 def hold_for(seconds: float) -> str:
     """A holder whose hands open by themselves after `seconds`."""
-    return f"{_UNTIL}{now_ms() + int(seconds * 1000)}-{os.urandom(4).hex()}"
+    return f"{_UNTIL}{deadlines.deadline(seconds)}-{os.urandom(4).hex()}"
 
 
 def _place(holder: str | None) -> str:

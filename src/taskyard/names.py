@@ -7,7 +7,7 @@ find the same folder: every UTF-16 unit outside `[a-zA-Z0-9_-]` becomes `-`.
 
 from __future__ import annotations
 
-from taskyard.errors import BadId, BadName, BadText
+from taskyard.errors import BadId, BadName, BadText, BadValue
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -134,3 +134,15 @@ def _unstorable(text: str, *, allow: frozenset[str]) -> str | None:
         if (code < 0x20 or 0x7F <= code < 0xA0) and char not in allow:
             return f"holds a control character (U+{code:04X})"
     return None
+
+
+def check_number(name: str, value: object, *, least: float, most: float, whole: bool = False) -> None:
+    """Refuse what is no number between two others; None passes.
+
+    Raises:
+        BadValue: it is not.
+    """
+    if value is None:
+        return
+    if isinstance(value, bool) or not isinstance(value, int if whole else (int, float)) or not least <= value <= most:
+        raise BadValue(name, value, f"a {'whole ' if whole else ''}number from {least:g} to {most:g}")

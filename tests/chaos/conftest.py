@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from taskyard.runtime.jobs import Jobs
+
 _MEMORY = "/dev/shm"
 
 
@@ -22,3 +24,13 @@ def memory(tmp_path: Path) -> Iterator[Path]:
     folder = Path(tempfile.mkdtemp(prefix="taskyard-chaos-", dir=_MEMORY))
     yield folder
     shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.fixture
+def jobs(memory: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Jobs]:
+    """Jobs of an agent, in a home of their own; whatever a test leaves running is stopped."""
+    monkeypatch.delenv("TASKYARD_JOB", raising=False)
+    found = Jobs(str(memory / "home"), agent="ada")
+    yield found
+    found.stop(*[job.id for job in found.list()], grace=0)
+    found.close()

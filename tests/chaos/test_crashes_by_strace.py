@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -17,6 +16,7 @@ from support.claude_rules import unseen
 from support.crash_scene import OPERATIONS, Scene
 from support.list_truth import faults
 from support.repo import TESTS
+from support.strace import strace_works
 
 #: Calls that change something, and that an interpreter makes few of while it starts.
 CALLS = "write,pwrite64,rename,renameat2,unlink,mkdir,rmdir,ftruncate,fcntl"
@@ -35,13 +35,6 @@ OPERATIONS[sys.argv[3]].act(scene.open().tasks)
 """
 
 
-def _strace_works() -> bool:
-    if shutil.which("strace") is None:
-        return False
-    tried = subprocess.run(["strace", "-o", "/dev/null", "-e", "trace=none", "true"], capture_output=True, check=False)
-    return tried.returncode == 0
-
-
 @pytest.mark.req("L-11", "L-05", "L-03")
 @pytest.mark.soak
 @pytest.mark.timeout(3600)
@@ -50,7 +43,7 @@ def _strace_works() -> bool:
 def test_a_process_killed_at_any_call_that_changes_something_leaves_old_or_new(
     memory: Path, name: str, foreign: bool
 ) -> None:
-    if not _strace_works():
+    if not strace_works():
         pytest.skip("strace cannot trace here")
     scene, deaths = Scene(memory, foreign=foreign), 0
     began = time.monotonic()

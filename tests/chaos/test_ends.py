@@ -1,75 +1,72 @@
-"""However a job's end is interrupted, there is one end, and one notice of it."""
+"""However many jobs end at once, and whoever is killed over it: one end each, one notice of it, acknowledged once."""
 
 from __future__ import annotations
 
-import json
 import os
 import random
 import signal
-import subprocess
-import sys
 import time
 from collections import Counter
 from pathlib import Path
 
 import pytest
 
+from support.job_chaos import Crowd, faults_of_ends, looking_around, orphans
+from support.receivers import Receivers, check_deliveries, read_by
 from support.scale import scale
+from support.wait import until
 from taskyard.kinds.shell import Shell
 from taskyard.runtime.folder import JobFolder
 from taskyard.runtime.jobs import Jobs
 from taskyard.runtime.liveness import keeper_of
+from taskyard.runtime.notices import Outbox
 
-#: Looks at every job again and again: whoever finds one without a keeper closes its books.
-RECONCILER = """
-import sys
-from taskyard.runtime.jobs import Jobs
-jobs = Jobs(sys.argv[1])
-print("up", flush=True)
-while True:
-    jobs.list(ended=True)
-"""
+#: Receivers under one name, and those who only look.
+RECEIVERS, LOOKERS = 3, 3
 
 
-def notices(home: str) -> Counter[str]:
-    """How many notices there are of each job, wherever they lie."""
-    found: Counter[str] = Counter()
-    for path in (*Path(home, "outbox").rglob("*"), *Path(home, "jobs").glob("*/notice")):
-        if path.is_file():
-            found[json.loads(path.read_text(encoding="utf-8"))["news"]["taskId"]] += 1
-    return found
+@pytest.mark.req("B-05", "B-08", "N-07")
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("seed", range(scale(60)))
+def test_200_jobs_that_end_together_are_told_once_each_whoever_is_killed(jobs: Jobs, memory: Path, seed: int) -> None:
+    chance = random.Random(seed)
+    os.mkfifo(memory / "gate")
+    gate = os.open(memory / "gate", os.O_RDWR)
+    script = f"exec <{memory}/gate; echo up; read x; exit {seed}"
+    started = [jobs.start(Shell(["sh", "-c", script])) for _ in range(scale(200))]
+    ids = [job.id for job in started]
+    until(lambda: all(os.path.getsize(job.output_file) for job in started), what="all to wait at the gate")
+    with (
+        Receivers(RECEIVERS, lambda _: Outbox(jobs.home, "ada"), memory / "receivers") as receivers,
+        Crowd(LOOKERS, looking_around(jobs), memory / "faults") as lookers,
+    ):
+        began = time.monotonic()
+        os.write(gate, b"\n" * len(ids))  # a line for each
+        keepers = _attack(jobs, ids, lookers, receivers, chance)
+        until(lambda: read_by(jobs.home) == len(ids), timeout=60, what="every notice to be acknowledged")
+        took = time.monotonic() - began
+    os.close(gate)
+
+    assert faults_of_ends(jobs, ids) == []
+    assert orphans(jobs.home) == {}
+    causes = Counter(end.cause for job_id in ids if (end := jobs.get(job_id).end))
+    assert set(causes) <= {"exited", "lost"}, causes
+    again = check_deliveries(jobs.home, receivers)
+    killed = f"{keepers} keepers, {lookers.killed} lookers, {len(receivers.deaths) - RECEIVERS} receivers killed"
+    print(f"{len(ids)} jobs told in {took:.2f} s, {killed}; {dict(causes)}, {again} delivered again")
 
 
-@pytest.mark.req("B-05", "B-08")
-def test_keepers_killed_around_the_end_and_three_who_repair_leave_one_end_and_one_notice_each(tmp_path: Path) -> None:
-    chance = random.Random(7)
-    jobs = Jobs(str(tmp_path))
-    repairers = [
-        subprocess.Popen([sys.executable, "-c", RECONCILER, jobs.home], stdout=subprocess.PIPE) for _ in range(3)
-    ]
-    try:
-        for repairer in repairers:
-            assert repairer.stdout is not None and repairer.stdout.readline()
-        started = []
-        for _ in range(scale(200)):
-            job = jobs.start(Shell(["true"], on_parent_exit="keep"))
-            started.append(job.id)
-            keeper = keeper_of(JobFolder(jobs.home, job.id))
-            time.sleep(chance.random() * 0.02)  # the moment of death is the point of it
-            if keeper:
-                try:
-                    os.kill(keeper, signal.SIGKILL)
-                except ProcessLookupError:
-                    pass  # it had ended: that counts too
-        ended = jobs.wait_all(started, timeout=30)
-    finally:
-        for repairer in repairers:
-            repairer.kill()
-            repairer.communicate()
-        jobs.close()
-
-    for job in ended:  # a repairer may have been killed over its work: a last look completes it
-        jobs.get(job.id)
-    causes = Counter(job.end.cause for job in ended if job.end is not None)
-    assert sum(causes.values()) == len(started) and set(causes) <= {"exited", "lost"}, causes
-    assert notices(jobs.home) == Counter(started)
+def _attack(jobs: Jobs, ids: list[str], lookers: Crowd, receivers: Receivers, chance: random.Random) -> int:
+    """Kill keepers, lookers and receivers while the jobs end; how many keepers."""
+    killed = 0
+    for job_id in chance.sample(ids, len(ids) // 2):
+        time.sleep(chance.random() * 0.002)  # the moment of death is the point of it
+        if keeper := keeper_of(JobFolder(jobs.home, job_id)):
+            try:
+                os.kill(keeper, signal.SIGKILL)
+                killed += 1
+            except ProcessLookupError:
+                pass  # it had ended just now
+        if chance.random() < 0.2:
+            (lookers if chance.random() < 0.5 else receivers).kill_one(chance)
+    return killed

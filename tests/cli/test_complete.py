@@ -8,13 +8,19 @@ import select
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from support.cli import taskyard
+from support.job_cli import ended, is_running, job, started
+from support.jobs import kill_keeper
+from support.wait import until
+from taskyard import paths
 from taskyard.cli.complete import candidates
 from taskyard.cli.completions import SCRIPTS
+from taskyard.runtime.jobs import Jobs
 
 pytestmark = pytest.mark.req("T-05")
 
@@ -64,6 +70,62 @@ def test_candidates_fit_the_place(line: tuple[str, ...], expected: list[str]) ->
     assert words(*line) == expected
 
 
+@pytest.fixture
+def jobs() -> Iterator[dict[str, str]]:
+    """One job of each sort, by what it is."""
+    found = {"over": started("--name", "Is over", "--", "true")}
+    ended(found["over"])
+    found["runs"] = started("--name", "Build: all", "--", "sleep", "60")
+    found["asks"] = started("--name", "Asks", "--stdin", "--", "cat")
+    found["stands"] = started("--name", "Stands still", "--", "sleep", "60")
+    found["waits"] = started("--name", "Waits", "--stdin", "--after", found["runs"], "--", "cat")
+    until(lambda: is_running(found["asks"]) and is_running(found["stands"]) and is_running(found["runs"]))
+    until(lambda: job(found["waits"])["status"] == "pending")
+    assert taskyard("pause", found["stands"]).code == 0
+    yield found
+    taskyard("stop", "--all", "--grace", "0")
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        (("logs", ""), {"runs", "asks", "stands", "waits", "over"}),
+        (("wait", ""), {"runs", "asks", "stands", "waits", "over"}),
+        (("stop", ""), {"runs", "asks", "stands", "waits"}),
+        (("stop", "--grace", "1s", ""), {"runs", "asks", "stands", "waits"}),
+        (("pause", ""), {"runs", "asks"}),
+        (("resume", ""), {"stands"}),
+        (("send", ""), {"asks"}),
+        (("run", "-d", "--after", ""), {"runs", "asks", "stands", "waits"}),
+        (("run", "-d", "--", ""), set[str]()),
+        (("run", "--", "ls", "--a"), set[str]()),
+    ],
+)
+def test_ids_of_jobs_are_those_that_a_verb_could_be_about(
+    line: tuple[str, ...], expected: set[str], jobs: dict[str, str]
+) -> None:
+    names = {job_id: name for name, job_id in jobs.items()}
+
+    assert {names[text] for text in words(*line)} == expected
+
+
+def test_ids_of_jobs_come_with_what_they_are_the_living_first(jobs: dict[str, str]) -> None:
+    lines = taskyard("__complete", "--", "logs", "").lines
+
+    assert lines[-1] == f"{jobs['over']}\tdone: Is over"
+    assert f"{jobs['runs']}\trunning: Build: all" in lines
+    assert taskyard("__complete", "--", "logs", jobs["runs"][:5]).lines == [f"{jobs['runs']}\trunning: Build: all"]
+    assert words("send", jobs["asks"], "") == []  # what is sent is not ours to know
+
+
+def test_looking_at_a_lost_job_in_passing_does_not_close_its_books(jobs: dict[str, str]) -> None:
+    found = Jobs(paths.home())
+    kill_keeper(found, found.get(jobs["stands"]))
+
+    until(lambda: jobs["stands"] not in words("stop", ""))
+    assert not os.path.exists(f"{paths.home()}/jobs/{jobs['stands']}/end.json")
+
+
 def test_ids_come_with_their_subjects_on_one_safe_line() -> None:
     ran = taskyard("__complete", "--", "task", "--list", "x", "claim", "")
 
@@ -96,6 +158,15 @@ def _bash(line: str) -> list[str]:
     """
     done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, timeout=30, check=True)
     return done.stdout.split()
+
+
+@pytest.mark.usefixtures("path_with_taskyard")
+def test_shells_really_complete_ids_of_jobs(jobs: dict[str, str]) -> None:
+    assert _bash("taskyard send ''") == [jobs["asks"]]
+    _zsh(f"taskyard stop {jobs['runs'][:-3]}", until=f"taskyard stop {jobs['runs']} ".encode())
+    script = f"{SCRIPTS['fish']}\ncomplete -C 'taskyard resume '"
+    done = subprocess.run(["fish", "-c", script], capture_output=True, text=True, timeout=30, check=True)
+    assert f"{jobs['stands']}\tpaused: Stands still" in done.stdout
 
 
 @pytest.mark.usefixtures("path_with_taskyard")

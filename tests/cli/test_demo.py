@@ -1,4 +1,4 @@
-"""`taskyard demo`: twelve tasks done once and in order, one worker killed, nothing left behind."""
+"""`taskyard demo`: twelve tasks done once and in order by jobs, one that fails, one worker killed, nothing left."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import pty
 import signal
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -29,28 +30,32 @@ def scratch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
-def workers(scratch: Path) -> list[int]:
-    """Living processes of a demo in `scratch`."""
+def processes(scratch: Path, word: bytes = b"") -> list[int]:
+    """Living processes of a demo in `scratch`, with this in their command line: workers, jobs, their keepers."""
     found: list[int] = []
     for name in os.listdir("/proc"):
         try:
             words = Path("/proc", name, "cmdline").read_bytes() if name.isdigit() else b""
-            environment = Path("/proc", name, "environ").read_bytes() if b"taskyard.demo.worker" in words else b""
+            environment = Path("/proc", name, "environ").read_bytes() if words and word in words else b""
         except OSError:
             continue
-        if os.fsencode(scratch) in environment:
+        if os.fsencode(scratch / "taskyard-demo-") in environment:
             found.append(int(name))
     return found
 
 
+def workers(scratch: Path) -> list[int]:
+    return processes(scratch, b"taskyard.demo.worker")
+
+
 def nothing_is_left(scratch: Path, outside: Path) -> None:
-    assert workers(scratch) == []
+    until(lambda: processes(scratch) == [], what="no process")  # servers of keepers go when they see that nobody asks
     assert os.listdir(scratch) == []
     assert not (outside / "taskyard").exists()
     assert not (outside / ".claude").exists()
 
 
-@pytest.mark.req("L-07", "L-08", "L-09")
+@pytest.mark.req("L-07", "L-08", "B-10")
 def test_every_task_is_done_once_in_order_although_a_worker_is_killed(scratch: Path, outside: Path) -> None:
     done = subprocess.run([*COMMAND, "--json"], capture_output=True, text=True, timeout=30, stdin=subprocess.DEVNULL)
 
@@ -62,6 +67,10 @@ def test_every_task_is_done_once_in_order_although_a_worker_is_killed(scratch: P
     by = {task["id"]: task["done_by"] for task in found["tasks"]}
     assert by["7"] != found["killed"]
     assert found["seconds"] < 20
+    jobs = Counter(job["status"] for job in found["jobs"])
+    assert jobs == {"completed": 12, "failed": 1, "killed": 1}
+    (ended,) = [job for job in found["jobs"] if job["status"] == "killed"]
+    assert (ended["agent"], ended["stopped_by"], ended["proof"]) == (found["killed"], "its starter's end", "proved")
     nothing_is_left(scratch, outside)
 
 
@@ -76,6 +85,9 @@ def test_without_a_terminal_it_tells_line_by_line_and_sums_up(scratch: Path, out
     assert "with #7 in hand" in killed
     assert any("#7 Run the integration tests comes back to the pool" in line for line in lines)
     assert any(line.startswith("12 of 12 tasks done in ") for line in lines)
+    assert any('is told, and tries again: Background command "Measure the speed" failed' in line for line in lines)
+    assert any(line.startswith("14 background jobs: 12 completed, 1 failed") for line in lines)
+    assert any(line.startswith("Waits for you, since ") for line in lines)
     assert lines[-1].startswith("By the event log: each was completed exactly once")
     nothing_is_left(scratch, outside)
 
@@ -99,6 +111,7 @@ def test_on_a_terminal_the_table_redraws(scratch: Path, outside: Path, monkeypat
     assert process.wait(timeout=30) == 0
     assert f"{ESCAPE}J".encode() in shown
     assert "dies with #7 in hand" in shown.decode()
+    assert "waiting for the test database" in shown.decode()  # what a job printed
     nothing_is_left(scratch, outside)
 
 
@@ -130,7 +143,7 @@ def test_workers_go_when_the_demo_is_killed(scratch: Path) -> None:
     process.kill()
     process.wait(timeout=10)
 
-    until(lambda: workers(scratch) == [], what="no workers")
+    until(lambda: processes(scratch) == [], what="no process")
 
 
 @pytest.mark.parametrize("speed", ["0", "fast", "nan", "21"])

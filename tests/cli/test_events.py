@@ -1,4 +1,4 @@
-"""The event log as JSON lines: one shape, resumable, live."""
+"""`taskyard events`: what happens to jobs, for people and programs, from any id on, live."""
 
 from __future__ import annotations
 
@@ -10,65 +10,114 @@ from typing import Any
 
 import pytest
 
-from support.cli import LONGEST, Ran, start, taskyard
+from support.cli import LONGEST, start, taskyard
+from support.event_streams import add, segments
 from support.wait import until
+from taskyard import paths
+from taskyard.kinds.shell import Shell
+from taskyard.runtime.jobs import Jobs
 
-pytestmark = pytest.mark.req("L-11", "L-18")
-
-
-def events(ran: Ran) -> list[dict[str, Any]]:
-    assert ran.code == 0, ran.err
-    return [json.loads(line) for line in ran.lines]
+pytestmark = pytest.mark.req("N-06")
 
 
-def causes(found: list[dict[str, Any]]) -> list[tuple[str, str]]:
-    return [(event["list"], event["cause"]) for event in found]
+def ran(command: str = "exit 3", name: str = "Work") -> str:
+    """A job that is over; its id."""
+    jobs = Jobs(paths.home(), alone=True)
+    return jobs.run(Shell(command, name=name), timeout=20).id
 
 
-def test_each_line_says_who_did_what_and_resumes_right_behind_itself() -> None:
-    taskyard("task", "add", "A", "--list", "x", "--by", "lead")
-    taskyard("task", "start", "1", "--list", "x", "--by", "ada")
+def test_each_line_says_when_which_job_and_what_happened() -> None:
+    job = ran()
 
-    first, second = events(taskyard("events", "--list", "x"))
-
-    assert (first["schema_version"], first["by"], first["cause"], first["list"]) == (1, "lead", "create", "x")
-    assert second["tasks"]["1"]["status"] == "in_progress"
-    assert events(taskyard("events", "--list", "x", "--since", str(first["id"]))) == [second]
-    assert events(taskyard("events", "--list", "x", "--since", first["cursor"])) == [second]
-    assert events(taskyard("events", "--list", "x", "--since", second["cursor"])) == []
+    begun, ended = taskyard("events").lines
+    assert begun.split()[0] == "1"
+    assert begun.split()[3:] == [job, "started", "Work"]
+    assert ended.split(maxsplit=5)[3:] == [job, "failed", 'Background command "Work" failed with exit code 3']
 
 
-def test_the_cursor_of_all_lists_covers_every_list_and_those_made_later() -> None:
-    taskyard("task", "add", "A", "--list", "one")
-    taskyard("task", "add", "B", "--list", "two")
-    before = events(taskyard("events", "--all"))
-    assert causes(before) == [("one", "create"), ("two", "create")]
+def test_json_is_one_document_of_messages_with_ids_and_times() -> None:
+    job = ran()
 
-    assert causes(events(taskyard("events", "--all", "--since", before[0]["cursor"]))) == [("two", "create")]
-    taskyard("task", "done", "1", "--list", "one")
-    taskyard("task", "add", "C", "--list", "three")
-    after = events(taskyard("events", "--all", "--since", before[-1]["cursor"]))
+    begun, ended = taskyard("events", "--json").data
+    assert (begun["id"], begun["type"], begun["subtype"], begun["task_id"]) == (1, "system", "task_started", job)
+    assert (ended["status"], ended["at"] >= begun["at"]) == ("failed", True)
+    assert taskyard("events", "--json", "--since", str(begun["id"])).data == [ended]
+    assert taskyard("events", "--json", "--since", str(ended["id"])).data == []
+    assert taskyard("events", "-q").lines == [str(begun["id"]), str(ended["id"])]
 
-    assert causes(after) == [("one", "complete"), ("three", "create")]
-    assert events(taskyard("events", "--list", "one", "--since", before[-1]["cursor"]))[0]["cause"] == "complete"
-    assert list(after[0]) == list(before[0])
+
+def test_what_is_not_wanted_is_left_out() -> None:
+    first, second = ran(), ran("true")
+
+    assert [event["task_id"] for event in taskyard("events", "--json", "--job", second).data] == [second] * 2
+    for name in ("notification", "task_notification"):
+        found = taskyard("events", "--json", "--type", name).data
+        assert [(event["task_id"], event["status"]) for event in found] == [(first, "failed"), (second, "completed")]
+    assert len(taskyard("events", "--type", "started,notification").lines) == 4
+    assert [event["task_id"] for event in taskyard("events", "--json", "--last", "1").data] == [second]
+    assert taskyard("events", "--last", "0").lines == []
+
+
+def test_nothing_is_a_word_for_people_and_an_empty_list_for_programs() -> None:
+    assert taskyard("events") == (0, "", "No events.\n")
+    assert taskyard("events", "--json").data == []
+
+
+def test_progress_and_a_question_are_told() -> None:
+    add(paths.home(), description="Agent", usage={"total_tokens": 12, "tool_uses": 3}, last_tool_name="Bash")
+    add(paths.home(), description="Ask", needs_input=True)
+
+    working, waiting = taskyard("events").lines
+    assert working.endswith("progress   Agent  Bash  12 tokens  3 tool uses")
+    assert waiting.endswith("waits      Ask")
+
+
+def test_what_a_job_is_called_cannot_act_on_a_terminal() -> None:
+    add(paths.home(), description="\x1b]0;owned\x07\u202e")
+
+    assert not set(taskyard("events").out) & {"\x1b", "\x07", "\u202e"}
 
 
 @pytest.mark.parametrize(
-    "words", [("--since", "x"), ("--since", "../x:1", "--all"), ("--all", "--list", "x"), ("--now", "--since", "1")]
+    ("words", "code", "name"),
+    [
+        (("--since", "x"), 2, "bad_value"),
+        (("--since", "-1"), 2, "bad_value"),
+        (("--since", "9" * 30), 2, "bad_value"),
+        (("--since", "99999"), 4, "events_gone"),
+        (("--job", "../x"), 2, "bad_job_id"),
+        (("--job", "b00000000"), 4, "job_not_found"),
+        (("--type", "x"), 2, "bad_value"),
+        (("--now",), 2, "usage"),
+        (("--now", "-f", "--since", "1"), 2, "usage"),
+        (("--last", "1", "-f"), 2, "usage"),
+        (("--list", "x"), 2, "usage"),
+    ],
 )
-def test_a_cursor_that_is_none_is_refused(words: tuple[str, ...]) -> None:
-    assert taskyard("events", *words).code == 2
+def test_what_cannot_be_is_refused(words: tuple[str, ...], code: int, name: str) -> None:
+    ran = taskyard("events", *words, "--json")
+
+    assert (ran.code, ran.error["code"]) == (code, name)
 
 
-def test_what_another_program_did_is_told_as_external(tmp_path: Path) -> None:
-    words = ("--tasks-dir", str(tmp_path), "--list", "x")
-    taskyard("task", "add", "A", *words)
-    (tmp_path / "x" / "5.json").write_text(
-        '{"id":"5","subject":"theirs","status":"pending","blocks":[],"blockedBy":[]}', encoding="utf-8"
-    )
+def test_events_that_are_no_longer_kept_are_said_to_be_gone_with_where_to_go_on() -> None:
+    ran()
+    (segment,) = segments(paths.home())
+    segment.rename(segment.with_name("134217728.jsonl"))
 
-    assert [event["cause"] for event in events(taskyard("events", *words))] == ["create", "external"]
+    gone = taskyard("events", "--since", "1", "--json")
+    assert (gone.code, gone.error["code"]) == (4, "events_gone")
+    assert len(taskyard("events", "--since", str(gone.error["first"])).lines) == 2
+    assert "--since 134217728" in taskyard("events", "--since", "1").err
+
+
+def test_what_cannot_be_read_is_counted() -> None:
+    ran()
+    (segment,) = segments(paths.home())
+    segment.write_bytes(b"\nspoiled\n" + segment.read_bytes())
+
+    assert "1 line" in taskyard("events").err
+    assert len(json.loads(taskyard("events", "--json").out)["warnings"]) == 1
 
 
 @pytest.fixture
@@ -78,7 +127,7 @@ def follower() -> Iterator[Any]:
     def follow(*words: str) -> Any:
         child = start("events", "-f", *words)
         children.append(child)
-        until(lambda: len(os.listdir(f"/proc/{child.pid}/task")) > 1, what="it to follow")
+        until(lambda: len(os.listdir(f"/proc/{child.pid}/task")) > 2, what="it to follow")
         return child
 
     yield follow
@@ -87,26 +136,26 @@ def follower() -> Iterator[Any]:
         child.communicate(timeout=LONGEST)
 
 
-def test_following_one_list_tells_what_happens_as_it_happens(follower: Any) -> None:
-    taskyard("task", "add", "A", "--list", "x")
-    child = follower("--list", "x", "--now")
+def test_following_prints_each_event_as_it_happens_one_document_a_line(follower: Any) -> None:
+    ran()
+    child = follower("--json", "--now")
 
-    taskyard("task", "done", "1", "--list", "x")
-    first = json.loads(child.stdout.readline())
-    taskyard("task", "reopen", "1", "--list", "x")
-    second = json.loads(child.stdout.readline())
+    job = ran("true")
+    found = [json.loads(child.stdout.readline()) for _ in range(2)]
 
-    assert [event["cause"] for event in (first, second)] == ["complete", "reopen"]
+    assert [event["schema_version"] for event in found] == [1, 1]
+    assert [(event["data"]["task_id"], event["data"]["subtype"]) for event in found] == [
+        (job, "task_started"),
+        (job, "task_notification"),
+    ]
 
 
-def test_following_all_lists_hears_of_lists_made_meanwhile(follower: Any) -> None:
-    taskyard("task", "add", "A", "--list", "x")
-    child = follower("--all")
-    assert json.loads(child.stdout.readline())["list"] == "x"
+def test_following_one_job_ends_with_it(follower: Any, tmp_path: Path) -> None:
+    jobs = Jobs(paths.home(), alone=True)
+    job = jobs.start(Shell(f"until [ -e {tmp_path}/go ]; do sleep 0.01; done"))
+    child = follower("--job", job.id)
+    (tmp_path / "go").touch()
+    out, err = child.communicate(timeout=LONGEST)
 
-    taskyard("task", "add", "B", "--list", "new")
-    first = json.loads(child.stdout.readline())
-    taskyard("task", "done", "1", "--list", "new")
-    second = json.loads(child.stdout.readline())
-
-    assert [(event["list"], event["cause"]) for event in (first, second)] == [("new", "create"), ("new", "complete")]
+    assert (child.returncode, err) == (0, "")
+    assert [line.split()[4] for line in out.splitlines()] == ["started", "completed"]

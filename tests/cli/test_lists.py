@@ -87,7 +87,7 @@ def test_a_list_that_must_exist_and_does_not_is_refused_with_the_nearest(monkeyp
 
 
 @pytest.mark.parametrize("kind", ["file", "link", "below a file"])
-@pytest.mark.parametrize("command", [("lists",), ("lists", "use", "x", "--existing"), ("events", "--all")])
+@pytest.mark.parametrize("command", [("lists",), ("lists", "use", "x", "--existing"), ("task", "events", "--all")])
 def test_a_folder_of_lists_that_is_none_is_refused_as_by_every_other_command(
     tmp_path: Path, kind: str, command: tuple[str, ...]
 ) -> None:

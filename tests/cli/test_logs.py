@@ -53,9 +53,11 @@ def test_json_says_where_a_part_begins_and_where_to_go_on() -> None:
     last = taskyard("logs", folder.id, "--json", "--tail", "1").data
 
     expected = {"id": folder.id, "offset": 0, "next_offset": 8, "omitted": 0, "restarted": False, "text": "one\ntwo\n"}
+    assert first.pop("ended") == last.pop("ended") == taskyard("wait", folder.id, "--json").data
     assert first == expected
     assert last == {**expected, "offset": 4, "text": "two\n"}
-    assert taskyard("logs", folder.id, "--json", "--from", "8").data == {**expected, "offset": 8, "text": ""}
+    rest = taskyard("logs", folder.id, "--json", "--from", "8").data
+    assert (rest["offset"], rest["next_offset"], rest["text"]) == (8, 8, "")
 
 
 def test_an_answer_in_json_is_bounded_and_resumes_without_a_character_cut_in_two() -> None:
@@ -168,7 +170,8 @@ def test_following_shows_what_comes_until_the_job_is_over(tmp_path: Path) -> Non
     gate.write_text("\n", encoding="utf-8")
     rest, said = child.communicate(timeout=LONGEST)
 
-    assert (first, rest, child.returncode, said) == ("before\n", "after\nend", 0, "")
+    assert (first, rest, child.returncode) == ("before\n", "after\nend", 0)
+    assert said.startswith(f"✓ {folder.id}  ") and "completed, after " in said
 
 
 def test_following_in_json_gives_parts_that_join(tmp_path: Path) -> None:
@@ -187,6 +190,8 @@ def test_following_in_json_gives_parts_that_join(tmp_path: Path) -> None:
     assert "".join(part["text"] for part in parts) == "aéb\nlast \ufffd"
     assert [part["offset"] for part in parts[1:]] == [part["next_offset"] for part in parts[:-1]]
     assert parts[-1]["next_offset"] == 11
+    assert [part["ended"] for part in parts[:-1]] == [None] * (len(parts) - 1)
+    assert (parts[-1]["text"], parts[-1]["ended"]["status"]) == ("", "completed")
 
 
 def test_who_runs_it_does_not_matter_to_who_follows_it(tmp_path: Path) -> None:

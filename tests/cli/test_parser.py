@@ -58,6 +58,22 @@ def test_ids_may_be_given_in_a_row_with_commas_or_repeated(words: tuple[str, ...
     assert (task["subject"], task["blocked_by"]) == ("S", ["1", "2"])
 
 
+@pytest.mark.parametrize(
+    ("words", "code"),
+    [
+        (("stop", "b00000000", "--grace", "1s", "b00000001"), "job_not_found"),
+        (("wait", "b00000000", "--timeout=1s", "b00000001"), "job_not_found"),
+        (("send", "b00000000", "--eof", "text"), "job_not_found"),
+        (("send", "b00000000", "-n", "--", "--text"), "job_not_found"),
+        (("send", "b00000000", "--eof", "text", "more"), "usage"),
+        (("send", "b00000000", "--no-such-option", "text"), "usage"),
+        (("wait", "b00000000", "--timeout"), "usage"),
+    ],
+)
+def test_options_may_stand_between_words(words: tuple[str, ...], code: str) -> None:
+    assert taskyard("--json", *words).error["code"] == code
+
+
 def test_an_id_that_is_none_is_refused_and_nothing_is_added() -> None:
     assert taskyard("task", "add", "S", "--blocked-by", "x").code == 2
     assert taskyard("task", "list", "--json").data == []

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from taskyard.disk.journal import Journal
+from taskyard.disk.journal import Journal, append_once
 from taskyard.errors import StorageError
 
 
@@ -208,3 +208,34 @@ def test_the_end_known_from_the_last_append_is_never_beyond_the_next_entry(tmp_p
     add(theirs, n=1)
 
     assert ours.known_end() <= add(ours, n=2)
+
+
+@pytest.mark.req("N-06")
+def test_who_comes_once_appends_as_one_who_stays_does(tmp_path: Path) -> None:
+    log = journal(tmp_path, segment_size=60)
+    ids: list[int] = []
+    for n in range(0, 30, 2):
+        ids.append(add(log, n=n))
+        ids.append(append_once(str(tmp_path), b'{"n": %d}' % (n + 1), segment_size=60)[0])
+
+    assert list(log.since()) == [(entry_id, {"n": n}) for n, entry_id in enumerate(ids)]
+    assert ids == sorted(set(ids))
+    files = len(os.listdir(tmp_path))
+    assert files > 3
+    assert append_once(str(tmp_path), b"{}", segment_size=1 << 20)[1] == files
+
+
+@pytest.mark.req("N-06")
+def test_what_the_disk_took_of_an_entry_of_one_who_comes_once_is_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = os.write
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "write", lambda fd, data: whole(fd, data[:-1]))
+        with pytest.raises(StorageError, match="the disk is full"):
+            append_once(str(tmp_path), b'{"n": 0}')
+    append_once(str(tmp_path), b'{"n": 1}')
+
+    assert [entry for _, entry in journal(tmp_path).since()] == [{"n": 1}]
+    with pytest.raises(StorageError):
+        append_once(str(tmp_path / "no"), b"{}")

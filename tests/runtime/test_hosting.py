@@ -15,7 +15,10 @@ from countdown import Countdown
 
 from taskyard import UsageError
 from taskyard.async_app import AsyncYard, open_async
+from taskyard.runtime.context import JobContext
+from taskyard.runtime.events import Event, Events
 from taskyard.runtime.jobs import Jobs
+from taskyard.runtime.kind import Outcome
 from taskyard.runtime.model import JobStatus
 
 #: A program that hosts a job and is somewhere else with its thoughts.
@@ -155,3 +158,37 @@ def test_hundreds_live_in_one_program_without_a_process_or_an_open_file_left_ove
         assert len(os.listdir("/proc/self/fd")) == before
 
     in_a_yard(act)
+
+
+class Told(Countdown):
+    """Says how it gets on."""
+
+    async def run(self, context: JobContext) -> Outcome:
+        for step in range(self.start):
+            context.progress(usage={"tool_uses": step}, last_tool_name="Bash", step=step)
+        return Outcome("done")
+
+
+@pytest.mark.req("N-06")
+def test_its_beginning_progress_and_end_are_events() -> None:
+    found: list[Event] = []
+
+    async def act(yard: AsyncYard) -> None:
+        job = await yard.jobs.start(Told(2, inside=True))
+        found.extend([event async for event in yard.events(follow=True, job=job.id)])
+
+    in_a_yard(act)
+
+    assert [event.subtype for event in found] == ["task_started", *["task_progress"] * 2, "task_notification"]
+    assert [event.data.get("step") for event in found] == [None, 0, 1, None]
+    assert (found[2].data["last_tool_name"], found[3].data["status"]) == ("Bash", "completed")
+
+
+@pytest.mark.req("N-06", "B-08")
+def test_a_follower_hears_that_its_program_was_killed(hosted: Scene) -> None:
+    job_id, program, jobs = hosted
+    following = iter(Events(jobs.home, 0, follow=True, job=job_id))
+    assert next(following).subtype == "task_started"
+    program.kill()
+
+    assert next(following).data["status"] == "failed"

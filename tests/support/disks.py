@@ -12,10 +12,29 @@ import pytest
 
 
 @contextmanager
-def mounted(options: str = "size=2m") -> Iterator[Path]:
+def mounted(options: str = "size=2m", *, kind: str = "tmpfs") -> Iterator[Path]:
     """A disk of the test's own, or a skipped test where this machine mounts nothing."""
+    with _mounted(kind, "-t", kind, "-o", options) as folder:
+        yield folder
+
+
+@contextmanager
+def formatted(size: int, image: Path) -> Iterator[Path]:
+    """A disk with ext4, as most machines have it: folders take room on it, too."""
+    with image.open("wb") as file:
+        file.truncate(size)
+    tried = subprocess.run(["mkfs.ext4", "-q", "-m", "0", "-b", "4096", str(image)], capture_output=True)
+    if tried.returncode:
+        pytest.skip("this machine makes no ext4 for us")
+    with _mounted(str(image), "-o", "loop") as folder:
+        folder.chmod(0o700)
+        yield folder
+
+
+@contextmanager
+def _mounted(source: str, *how: str) -> Iterator[Path]:
     folder = Path(tempfile.mkdtemp(prefix="taskyard-disk-"))
-    tried = subprocess.run(["mount", "-t", "tmpfs", "-o", options, "tmpfs", str(folder)], capture_output=True)
+    tried = subprocess.run(["mount", *how, source, str(folder)], capture_output=True)
     if tried.returncode:
         folder.rmdir()
         pytest.skip("this machine mounts nothing for us")

@@ -25,6 +25,8 @@ from taskyard.disk import exchange
 _OS = """
     open close read write pread pwrite lseek fsync fdatasync ftruncate fstat stat lstat access listdir scandir mkdir
     rmdir rename replace unlink remove link symlink readlink utime chmod fchmod dup urandom
+    mkfifo sendfile pipe2 dup2 set_blocking set_inheritable openpty memfd_create
+    posix_spawn waitpid kill pidfd_open chdir umask setsid
 """
 
 #: What the one function that calls the C library directly calls there.
@@ -69,11 +71,11 @@ def killed_before(number: int, prepare: Prepare) -> bool:
     if not pid:
         code = 1
         try:
-            left = [number]
+            left, kill = [number], os.kill
 
             def count(_: str) -> None:
                 if not left[0]:
-                    os.kill(os.getpid(), signal.SIGKILL)
+                    kill(os.getpid(), signal.SIGKILL)
                 left[0] -= 1
 
             act = prepare()

@@ -61,7 +61,7 @@ def test_the_command_line_tells_the_log_of_a_read_only_list(disk: Path) -> None:
         "start",
         "delete",
     ]
-    assert [json.loads(line)["cause"] for line in taskyard("events", *where).lines][-1] == "delete"
+    assert [json.loads(line)["cause"] for line in taskyard("task", "events", *where).lines][-1] == "delete"
     shown = taskyard("task", "show", "2", *where)
     assert (shown.code, "task restore 2" in shown.err) == (4, True)
 

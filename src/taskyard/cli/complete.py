@@ -27,7 +27,15 @@ if TYPE_CHECKING:
     Candidate = tuple[str, str]  #: what to insert, and what it means
 
 #: What a value is, where the name of its argument tells; `None` leaves it to the shell (files).
-_KINDS = {"NAME": "lists", "AGENT": "agents", "LIST": "lists", "WORD": "labels", "STATUS": "statuses", "ID": "ids"}
+_KINDS = {
+    "NAME": "lists",
+    "AGENT": "agents",
+    "LIST": "lists",
+    "WORD": "labels",
+    "STATUS": "statuses",
+    "ID": "ids",
+    "JOB": "jobs",
+}
 
 #: The same for the options that may stand before any command.
 _COMMON = {"--list": "lists", "--by": "agents", "--tasks-dir": ""}
@@ -83,6 +91,8 @@ def _verbs(names: tuple[str, ...]) -> Iterator[Candidate]:
 def _arguments(
     parser: Parser, found: Found, rest: Sequence[str], current: str, words: Sequence[str]
 ) -> Iterator[Candidate]:
+    if "--" in rest:
+        return  # somebody else's words: the shell knows files
     option, typed = _open_option(parser, rest), current
     if current.startswith("--") and "=" in current:
         name, _, typed = current.partition("=")
@@ -142,6 +152,11 @@ def _values(action: argparse.Action, typed: str, words: Sequence[str], *, verb: 
     kind = "ids" if action.type in (task_id, id_list) else _KINDS.get(str(action.metavar), "")
     done, _, last = typed.rpartition(",") if action.type is id_list else ("", "", typed)
     lead = f"{done}," if done else ""
+    if kind == "jobs":
+        from taskyard.cli.complete_jobs import job_candidates
+
+        yield from job_candidates(verb, typed)
+        return
     for text, meaning in _known(kind, words, verb):
         if text.startswith(last):
             yield lead + text, meaning

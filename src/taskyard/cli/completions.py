@@ -65,7 +65,7 @@ def _run(args: Args) -> int:
 COMPLETIONS = Command(
     _run,
     _arguments,
-    "Print the completion script for a shell: commands, options, lists, agents, and task ids with their\n"
-    "subjects, as they are when you press Tab.",
+    "Print the completion script for a shell: commands, options, lists, agents, ids of tasks with their\n"
+    "subjects and of jobs with what they are, as they are when you press Tab.",
     examples=('eval "$(taskyard completions bash)"', "taskyard completions fish | source"),
 )

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 
 from taskyard.cli.command import Command
 from taskyard.cli.output import answer, columns, is_terminal, print_line, style
+from taskyard.view.job_records import job_json
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -55,8 +56,9 @@ def _stage(args: Args) -> Stage:
     look = style(args)
     if args.as_json or args.quiet:
         return Stage(lambda _: None, look)
-    print_line(f"A plan of {len(PLAN)} tasks, four worker processes, one list. One worker will be killed.")
-    if is_terminal(sys.stdout) and look.colour and fits(len(PLAN) + 8):
+    print_line(f"A plan of {len(PLAN)} tasks on one list. Four worker processes have them done by background jobs.")
+    print_line("One job will fail, and one worker will be killed.")
+    if is_terminal(sys.stdout) and look.colour and fits(len(PLAN) + 11):
         return Screen(look, columns())
     return Stage(print_line, look)
 
@@ -88,10 +90,27 @@ def _summary(outcome: Outcome) -> Iterator[str]:
             f"{outcome.killed} was killed with #{outcome.rescued} in hand; it came back to the pool, "
             f"and {outcome.done_by.get(outcome.rescued, 'nobody')} did it."
         )
+    yield _jobs_line(outcome)
+    for notice in outcome.unread:
+        meant = notice.orphaned_from or notice.recipient
+        yield f"Waits for you, since {meant} is gone: {notice.summary}. (as `taskyard notices` shows)"
     if outcome.faults:
         yield from (f"Fault: {fault}." for fault in outcome.faults)
     else:
         yield "By the event log: each was completed exactly once, and none was started before what it waited for."
+
+
+def _jobs_line(outcome: Outcome) -> str:
+    counts = _counts(outcome)
+    return (
+        f"{len(outcome.jobs)} background jobs: {counts['completed']} completed, {counts['failed']} failed and was "
+        f"tried again, {counts['killed']} ended with its worker. Each end was told once."
+    )
+
+
+def _counts(outcome: Outcome) -> dict[str, int]:
+    ends = [job.status.value for job in outcome.jobs]
+    return {status: ends.count(status) for status in ("completed", "failed", "killed")}
 
 
 def _json(outcome: Outcome) -> dict[str, object]:
@@ -105,6 +124,7 @@ def _json(outcome: Outcome) -> dict[str, object]:
             }
             for task in outcome.tasks
         ],
+        "jobs": [job_json(job) for job in outcome.jobs],
         "seconds": round(outcome.seconds, 2),
         "killed": outcome.killed,
         "rescued": outcome.rescued,
@@ -116,8 +136,9 @@ DEMO = Command(
     _run,
     _arguments,
     "Twelve tasks of a release, with dependencies, drained by four worker processes that know nothing of each\n"
-    "other but the list. One of them hangs and is killed (kill -9); its task comes back by itself and is done by\n"
-    "another. Everything happens in a temporary folder, which is removed afterwards.",
+    "other but the list, and do the work by background jobs. One job fails: its worker is told, and tries again.\n"
+    "One hangs, and its worker is killed (kill -9): the job ends with it, the task comes back by itself and is done\n"
+    "by another. Everything happens in a temporary folder, which is removed afterwards.",
     examples=("taskyard demo", "taskyard demo --speed 4 --json"),
     exits=("0  done: every task once, and in order", "1  it went otherwise"),
 )

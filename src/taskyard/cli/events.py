@@ -1,184 +1,156 @@
 """
-`taskyard events`: what happened, one JSON object a line.
+`taskyard events`: what happens to jobs, in order, from any id on.
 
-Every line has the same shape. Its `cursor` resumes right behind it: `--since CURSOR`. For one list
-that is the id of the change; for all lists it holds a place in each, and a list that it does not
-name is told from its beginning, so one that is made later is never missed.
+A line for people, or JSON: all that is there as one document, with `--follow` one document a line.
 """
 
 from __future__ import annotations
 
-import os
 import sys
+import time
 
-from taskyard import config
+from taskyard import config, paths
 from taskyard.cli.command import Command
-from taskyard.cli.lists import names, tasks_dir
-from taskyard.cli.output import SCHEMA_VERSION, print_line
+from taskyard.cli.output import SCHEMA_VERSION, print_json, print_line, say, warn
+from taskyard.cli.values import whole
 from taskyard.errors import BadValue, UsageError
-from taskyard.names import folder_name
-from taskyard.view.records import change_json
+from taskyard.runtime.events import SUBTYPES, Events, to_json
+from taskyard.shapes import as_object, as_text
+from taskyard.view.text import safe
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Collection, Iterable, Iterator
 
-    from taskyard.app import Yard
     from taskyard.cli.command import Args
     from taskyard.cli.parser import Parser
-    from taskyard.disk.watch import Followed
-    from taskyard.tasklist.model import Change
+    from taskyard.runtime.events import Event
+
+_PREFIX = "task_"
+
+#: More digits than any position has.
+_LONGEST_ID = 18
 
 
 def _arguments(parser: Parser) -> None:
-    parser.add("-f", "--follow", action="store_true", help="Stay, and tell what happens.")
-    parser.add("--since", metavar="CURSOR", help="Only what came after: an id, or a line's cursor.")
-    parser.add("--all", action="store_true", help="Of every list in the tasks folder.")
+    parser.add("-f", "--follow", action="store_true", help="Stay, and tell what happens; of one job, until its end.")
+    parser.add("--since", type=_event_id, metavar="EVENT", help="Only what came after this event.")
     parser.add("--now", action="store_true", help="With --follow: only what happens from now on.")
+    parser.add("--last", type=whole, metavar="N", help="Only the last N that are there.")
+    parser.add("--job", metavar="JOB", help="Only of this job.")
+    parser.add_words("--type", metavar="TYPE", dest="types", help="Only started, progress or notification; or several.")
 
 
 def _run(args: Args) -> int:
-    if args.all and args.list is not None:
-        raise UsageError("Either --list NAME or --all.")
-    if args.now and args.since is not None:
-        raise UsageError("Either --since CURSOR or --now.")
-    stream = AllLists(args) if args.all else OneList(args)
-    try:
-        stream.tell()
-        while args.follow:
+    types = _checked(args)
+    since = args.since
+    settings = config.load()
+    if args.now:
+        since = Events(paths.home()).skip()
+    events = Events(paths.home(), since, follow=args.follow, job=args.job, debounce=settings.debounce)
+    wanted = (event for event in events if not types or event.subtype in types)
+    if args.follow:
+        for event in wanted:
+            _print_one(args, event)
             sys.stdout.flush()
-            stream.wait()
-            stream.tell()
-    finally:
-        stream.close()
+    else:
+        _print_all(args, wanted if args.last is None else _last(wanted, args.last), events)
+    if events.unreadable and not args.as_json:
+        warn(_passed_over(events))
     return 0
 
 
-class OneList:
-    """The events of one list."""
-
-    def __init__(self, args: Args) -> None:
-        from taskyard.cli.output import open_yard
-
-        self._yard = open_yard(args)
-        self._next = 0 if args.since is None else _after(args.since, self._yard.tasks.name)
-        if args.now:
-            self._yard.tasks.list()  # what others did before now is logged now
-            self._next = self._yard.tasks.store.position()
-
-    def tell(self) -> None:
-        """Print what came since last told."""
-        self._yard.tasks.list()  # takes in what other programs changed
-        for change in self._yard.tasks.log(since=self._next):
-            self._next = change.id + 1
-            if not change.aborted:
-                _print(self._yard.tasks.name, change, str(change.id))
-
-    def wait(self) -> None:
-        """Sleep until something may have happened."""
-        self._yard.tasks.store.wait(self._yard.settings.poll_interval)
-
-    def close(self) -> None:
-        """Let go of the list."""
-        self._yard.close()
+def _event_id(text: str) -> int:
+    if not (text.isascii() and text.isdigit() and len(text) <= _LONGEST_ID):
+        raise BadValue("--since", text, "the id of an event, as `taskyard events` shows it, or 0")
+    return int(text)
 
 
-class AllLists:
-    """The events of every list in a folder, also of those made later."""
-
-    def __init__(self, args: Args) -> None:
-        self._args = args
-        self._folder = tasks_dir(args)
-        self._seen = _places(args.since) if args.since is not None else {}
-        self._yards: dict[str, Yard] = {}
-        self._settings = config.load()
-        self._followed: dict[str, Followed] = {}  #: by list; "" is the folder of lists itself
-        if args.now:
-            for name in names(self._folder):
-                tasks = self._yard(name).tasks
-                tasks.list()
-                self._seen[name] = tasks.store.position() - 1
-
-    def tell(self) -> None:
-        """Print what came since last told, list by list, oldest first."""
-        news = [(change.at, name, change) for name in names(self._folder) for change in self._news(name)]
-        for _, name, change in sorted(news, key=lambda item: item[0]):
-            self._seen[name] = change.id
-            if not change.aborted:
-                _print(name, change, _cursor(self._seen))
-
-    def _news(self, name: str) -> Iterator[Change]:
-        tasks = self._yard(name).tasks
-        tasks.list()
-        yield from tasks.log(since=self._seen.get(name, -1) + 1)
-
-    def _yard(self, name: str) -> Yard:
-        if name not in self._yards:
-            from taskyard.app import open as open_
-
-            self._yards[name] = open_(tasks_dir=self._folder, list=name, via="cli", is_person=True)
-        return self._yards[name]
-
-    def wait(self) -> None:
-        """Sleep until something may have happened in any list, or a list is made."""
-        from taskyard.disk.watch import watcher
-
-        root = self._followed.get("")
-        fresh = [name for name in ["", *names(self._folder)] if name not in self._followed]
-        for name in fresh:
-            followed = watcher().follow(os.path.join(self._folder, name), wake=root)
-            root = self._followed[""] if name else followed
-            self._followed[name] = followed
-        if fresh or root is None:
-            return  # nobody listened there until now: look again before sleeping
-        root.wait(self._settings.poll_interval, debounce=self._settings.debounce)
-        for followed in self._followed.values():
-            followed.changed()
-
-    def close(self) -> None:
-        """Let go of every list."""
-        for yard in self._yards.values():
-            yard.close()
-        for followed in self._followed.values():
-            followed.close()
+def _checked(args: Args) -> Collection[str]:
+    """The kinds of events that are wanted."""
+    if args.list is not None:
+        raise UsageError(f"Events are of jobs, not of a list. See `taskyard task events --list {safe(args.list)}`.")
+    if args.now and (args.since is not None or not args.follow):
+        raise UsageError("--now goes with --follow, and without --since.")
+    if args.last is not None and (args.follow or args.last < 0):
+        raise UsageError("--last N takes a number from 0, and no --follow.")
+    types = [f"{_PREFIX}{name.removeprefix(_PREFIX)}" for name in args.types or ()]
+    for name in types:
+        if name not in SUBTYPES:
+            raise BadValue("--type", name.removeprefix(_PREFIX), _either(SUBTYPES))
+    return types
 
 
-def _print(name: str, change: Change, cursor: str) -> None:
+def _either(names: Iterable[str]) -> str:
+    return " or ".join(name.removeprefix(_PREFIX) for name in names)
+
+
+def _last(events: Iterable[Event], count: int) -> Iterable[Event]:
+    from collections import deque
+
+    return deque(events, maxlen=count)
+
+
+def _print_all(args: Args, wanted: Iterable[Event], events: Events) -> None:
+    """What is there. As JSON it is printed while it is read: there may be a million."""
+    if not args.as_json:
+        found = False
+        for event in wanted:
+            _print_one(args, event)
+            found = True
+        if not found:
+            say(args, "No events.")
+        return
     import json
 
-    body = {"schema_version": SCHEMA_VERSION, "cursor": cursor, "list": name, **change_json(change)}
-    print_line(json.dumps(body))
+    sys.stdout.write(f'{{"schema_version": {SCHEMA_VERSION}, "data": [')
+    for number, event in enumerate(wanted):
+        sys.stdout.write((", " if number else "") + json.dumps(to_json(event)))
+    more = f', "warnings": {json.dumps([_passed_over(events)])}' if events.unreadable else ""
+    sys.stdout.write(f"]{more}}}\n")
 
 
-def _after(cursor: str, name: str) -> int:
-    """Where to go on in one list."""
-    if cursor.isascii() and cursor.isdigit():
-        return int(cursor) + 1
-    return _places(cursor).get(name, -1) + 1
+def _print_one(args: Args, event: Event) -> None:
+    if args.as_json:
+        print_json({"data": to_json(event)})
+    else:
+        print_line(str(event.id) if args.quiet else _line(event))
 
 
-def _cursor(seen: dict[str, int]) -> str:
-    return ",".join(f"{name}:{place}" for name, place in sorted(seen.items()))
+def _line(event: Event) -> str:
+    """`1187  2026-11-16 17:03:20  b3k9x0q2m  started    npm test`."""
+    when = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(event.at / 1000))
+    what = as_text(event.data.get("status")) if event.is_end else event.subtype.removeprefix(_PREFIX)
+    if event.data.get("needs_input") is True:
+        what = "waits"
+    words = "  ".join(filter(None, map(safe, _words(event))))
+    return f"{event.id}  {when}  {event.task_id}  {safe(what):<9}  {words}".rstrip()
 
 
-def _places(cursor: str) -> dict[str, int]:
-    places: dict[str, int] = {}
-    for part in filter(None, cursor.split(",")):
-        name, _, place = part.rpartition(":")
-        if not name or folder_name("a list", name) != name or not place.removeprefix("-").isdecimal():
-            raise BadValue("--since", cursor, "an id, or the cursor of a line printed before")
-        places[name] = int(place)
-    return places
+def _words(event: Event) -> Iterator[str]:
+    yield as_text(event.data.get("summary")) or as_text(event.data.get("description"))
+    yield as_text(event.data.get("last_tool_name"))
+    usage = as_object(event.data.get("usage")) or {}
+    for name, unit in (("total_tokens", "tokens"), ("tool_uses", "tool uses")):
+        if usage.get(name):
+            yield f"{usage[name]} {unit}"
+
+
+def _passed_over(events: Events) -> str:
+    lines = "1 line" if events.unreadable == 1 else f"{events.unreadable} lines"
+    return f"Passed over {lines} of the stream that could not be read."
 
 
 EVENTS = Command(
     _run,
     _arguments,
-    "Print what happened on a list, one JSON object a line, oldest first. Each line's `cursor` resumes\n"
-    "right behind it.",
+    "Print what happened to background jobs, oldest first: that they started, got on, ended. Each event has an id;\n"
+    "--since EVENT goes on right behind it, over any number of restarts. What is no longer kept is never left out in\n"
+    "silence. What happens to tasks on a list is told by `taskyard task events`.",
     examples=(
         "taskyard events -f",
-        'taskyard events --all --since "$(cat cursor)"',
-        "taskyard events | jq -c '[.id, .by, .cause]'",
+        "taskyard events --job b3k9x0q2m",
+        'taskyard events -f --json --type notification --since "$(cat last)"',
     ),
+    exits=("4  no such job, or events after --since are no longer kept",),
 )

@@ -16,8 +16,11 @@ from taskyard.cli.output import is_terminal, print_json, style
 from taskyard.cli.values import whole
 from taskyard.errors import BadValue, UsageError
 from taskyard.runtime.finding import find_folder
+from taskyard.runtime.looking import look
 from taskyard.runtime.output import CHUNK, Output
 from taskyard.runtime.output_text import TerminalText, for_terminal, whole_characters
+from taskyard.runtime.waiting import wait
+from taskyard.view.job_records import job_json
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -26,10 +29,14 @@ if TYPE_CHECKING:
 
     from taskyard.cli.command import Args
     from taskyard.cli.parser import Parser
+    from taskyard.runtime.model import Job
     from taskyard.runtime.output import Part
 
 #: Of one answer in JSON, which is made in memory; `next_offset` leads on.
 _MOST_JSON = 1024 * 1024
+
+#: How long somebody may take to close the books of a job whose keeper was killed, in seconds.
+_BOOKS = 5.0
 
 #: A line that is longer is looked at in pieces.
 _LONGEST_LINE = 1024 * 1024
@@ -58,6 +65,10 @@ def _run(args: Args) -> int:
         if args.follow:
             sys.stdout.flush()
     shown.finish()
+    if not (args.follow or args.as_json or args.quiet) and not output.end():
+        _note("it printed nothing" if is_over else "it has printed nothing so far")
+    if args.follow:
+        shown.tell_end(wait(paths.home(), args.job, _BOOKS))
     return 0
 
 
@@ -144,6 +155,8 @@ class _Printed:
 
     def __init__(self, args: Args, pattern: re.Pattern[str] | None) -> None:
         self._raw = args.raw
+        self._quiet = args.quiet
+        self._style = style(args, sys.stderr)
         self._pattern = pattern
         self._held = _Held(_whole_lines)
         self._text = TerminalText(colours=style(args).colour)
@@ -161,6 +174,14 @@ class _Printed:
         self._print(self._held.flush())
         if not self._raw:
             _write(self._text.finish())
+
+    def tell_end(self, job: Job) -> None:
+        """Say how the job ended that was followed to its end."""
+        from taskyard.view.job_text import ended_line
+
+        if not self._quiet:
+            sys.stdout.flush()
+            sys.stderr.write(ended_line(job, self._style) + "\n")
 
     def _print(self, data: bytes) -> None:
         if self._pattern is not None:
@@ -193,14 +214,23 @@ class _Json:
         if not self._follows and (not data or (self._is_over and len(part.text) < _MOST_JSON)):
             data += self._held.flush()  # nothing will complete it, or nothing would ever be told
         self._next = begin + len(data)
-        self._answer(data, begin, omitted=part.omitted, restarted=part.restarted)
+        is_last = self._is_over and not self._follows and len(part.text) < _MOST_JSON
+        ended = look(paths.home(), self._id) if is_last else None
+        self._answer(data, begin, omitted=part.omitted, restarted=part.restarted, ended=ended)
 
     def finish(self) -> None:
         """Answer with what was held back, if nothing more will come."""
         if self._follows and (data := self._held.flush()):
-            self._answer(data, self._next, omitted=0, restarted=False)
+            self._answer(data, self._next)
+            self._next += len(data)
 
-    def _answer(self, data: bytes, begin: int, *, omitted: int, restarted: bool) -> None:
+    def tell_end(self, job: Job) -> None:
+        """A last answer, without any text: how the job ended."""
+        self._answer(b"", self._next, ended=job)
+
+    def _answer(
+        self, data: bytes, begin: int, *, omitted: int = 0, restarted: bool = False, ended: Job | None = None
+    ) -> None:
         kept = data if self._pattern is None else b"".join(_matching(self._pattern, data))
         print_json(
             {
@@ -211,6 +241,7 @@ class _Json:
                     "omitted": omitted,
                     "restarted": restarted,
                     "text": kept.decode("utf-8", "replace") if self._raw else for_terminal(kept),
+                    "ended": None if ended is None else job_json(ended),
                 }
             }
         )
@@ -235,7 +266,8 @@ LOGS = Command(
     _arguments,
     "Print what a background job printed so far, or with --follow until it is over. Whoever started it, and\n"
     "also after its end. What a terminal could act on is taken out, colours stay; --raw leaves everything in.\n"
-    "With --json one answer of at most 1 MB, whose `next_offset` is what --from takes; with --follow one a line.",
+    "With --json one answer of at most 1 MB, whose `next_offset` is what --from takes; with --follow one a line,\n"
+    "and a last one that says how the job `ended`.",
     examples=(
         "taskyard logs b3k9x0q2m --tail 20 -f",
         "taskyard logs b3k9x0q2m --grep 'error|warning'",

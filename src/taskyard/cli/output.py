@@ -79,10 +79,10 @@ def report(error: TaskyardError, *, as_json: bool) -> int:
     return error.exit_code
 
 
-def style(args: Args) -> Style:
-    """What stdout can show, and the person wants to see."""
+def style(args: Args, stream: object = None) -> Style:
+    """What stdout (or another stream) can show, and the person wants to see."""
     env = {**os.environ, "NO_COLOR": "1"} if args.no_color else os.environ
-    out = sys.stdout
+    out = sys.stdout if stream is None else stream
     return style_for(terminal=is_terminal(out), encoding=getattr(out, "encoding", None) or "ascii", env=env)
 
 

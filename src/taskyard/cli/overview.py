@@ -16,6 +16,7 @@ _EXAMPLES = (
     "taskyard task add 'Port the importer' --blocked-by 12",
     "taskyard task next --by ada --start",
     "taskyard task list --watch",
+    "taskyard run -d -- npm test",
 )
 _COMMON = ("--list NAME", "--by AGENT", "--tasks-dir DIR", "--json", "-q", "-v", "--no-color")
 

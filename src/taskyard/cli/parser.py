@@ -82,7 +82,7 @@ class Parser(argparse.ArgumentParser):
         Raises:
             UsageError: they make no sense.
         """
-        return self.parse_args(self._joined(words))
+        return self.parse_args(self._options_first(self._joined(words)))
 
     def error(self, message: str) -> NoReturn:
         """Raise instead of printing: the edge reports."""
@@ -105,6 +105,35 @@ class Parser(argparse.ArgumentParser):
                     word = f"{word}={','.join(words[first:at])}"
             joined.append(word)
         return joined
+
+    def _options_first(self, words: list[str]) -> list[str]:
+        """`JOB --eof TEXT` as `--eof JOB TEXT`: argparse takes no positional that may be missing behind an option.
+
+        Where that could change a meaning, words stay as they are: of a command within the command, and of options that
+        are unknown or take as many words as there are.
+        """
+        if any(action.nargs == argparse.REMAINDER for action in self.known):
+            return words
+        options: list[str] = []
+        others: list[str] = []
+        known, at = self.options, 0
+        while at < len(words) and words[at] != "--":
+            word = words[at]
+            action = known.get(word.partition("=")[0]) if word.startswith("-") and len(word) > 1 else None
+            if action is None:
+                if word.startswith("-") and len(word) > 1:
+                    return words
+                others.append(word)
+            elif action.nargs in ("?", "*", "+"):
+                return words
+            else:
+                takes = action.nargs is None and "=" not in word
+                if takes and (at + 1 == len(words) or words[at + 1] in known or words[at + 1] == "--"):
+                    return words  # its value is missing, and nothing else must become it
+                options += words[at : at + 1 + takes]
+                at += takes
+            at += 1
+        return [*options, *others, *words[at:]]
 
     def _add_common(self) -> None:
         add = self.add_argument_group("options of every command").add_argument

@@ -56,6 +56,11 @@ def seconds(text: str) -> float:
     return total
 
 
+def seconds_or_none(text: str) -> float:
+    """A duration that may be none at all: `0`, `3s`."""
+    return 0.0 if text.strip().lower() in ("0", "0s") else seconds(text)
+
+
 _SIZES = {"b": 1, "kb": 1000, "mb": 1000**2, "gb": 1000**3, "k": 1024, "m": 1024**2, "g": 1024**3}
 
 
@@ -85,6 +90,14 @@ def pair(text: str) -> tuple[str, object]:
         return key.strip(), json.loads(value)
     except (ValueError, RecursionError):
         return key.strip(), value
+
+
+def assignment(text: str) -> tuple[str, str]:
+    """`NAME=VALUE` as a variable."""
+    name, sign, value = text.partition("=")
+    if not sign or not name or "\0" in text:
+        raise BadValue("--env", text, "NAME=VALUE, such as LANG=C")
+    return name, value
 
 
 def external(text: str) -> dict[str, str]:

@@ -16,15 +16,24 @@ import taskyard
 from taskyard.clock import elapsed
 from taskyard.demo.plan import PLAN
 from taskyard.errors import TaskyardError
+from taskyard.runtime import outboxes
+from taskyard.runtime.folder import JobFolder
+from taskyard.runtime.follow_output import follow_output
+from taskyard.runtime.model import JobStatus
+from taskyard.runtime.notices import Outbox
+from taskyard.runtime.output import Output
 from taskyard.typed import NamedTuple
+from taskyard.view.job_text import how_it_ended
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Generator, Mapping, Sequence
+    from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
     from subprocess import Popen
 
     from taskyard.app import Yard
     from taskyard.demo.stage import Stage
+    from taskyard.runtime.model import Job
+    from taskyard.runtime.notice import Notice
     from taskyard.tasklist.model import Change, Task
 
 WORKERS = ("ada", "ben", "cleo", "dan")
@@ -32,8 +41,11 @@ WORKERS = ("ada", "ben", "cleo", "dan")
 #: A demo that is not over by then never will be; it takes five seconds or so.
 LONGEST = 20.0
 
-#: Between two looks whether the workers still live, while nothing happens on the list.
-_LOOK = 2.0
+#: Seconds between two looks at jobs and workers while nothing happens on the list.
+_LOOK = 0.25
+
+#: How long the job that hangs may take to say so, and to end.
+_JOB_ENDS = 5.0
 
 
 class Outcome(NamedTuple):
@@ -43,6 +55,8 @@ class Outcome(NamedTuple):
     done_by: Mapping[str, str]  #: who completed each task
     killed: str | None  #: the worker that was killed
     rescued: str | None  #: the task it had in hand
+    jobs: tuple[Job, ...]  #: every background job, as it ended
+    unread: tuple[Notice, ...]  #: what was told to nobody living: the end of the killed worker's job
     seconds: float
     faults: tuple[str, ...]  #: what went otherwise than promised; empty if nothing did
 
@@ -70,11 +84,17 @@ def perform(folder: str, stage: Stage, *, speed: float) -> Outcome:
                 workers |= {name: _start(folder, name, speed) for name in WORKERS}
             killed, rescued = _watch(yard, stage, workers, folder)
         finally:
-            for process in workers.values():
-                process.kill()
-            for process in workers.values():
-                process.wait()
+            with _undisturbed():
+                _end(yard, workers.values())
         return _outcome(yard, killed, rescued, elapsed() - began)
+
+
+def _end(yard: Yard, workers: Iterable[Popen[bytes]]) -> None:
+    """Leave no process behind: no worker, and no job of one."""
+    for process in workers:
+        process.kill()
+        process.wait()
+    yard.jobs.stop(*(job.id for job in yard.jobs.list()), grace=0)
 
 
 @contextmanager
@@ -116,14 +136,21 @@ def _watch(yard: Yard, stage: Stage, workers: Mapping[str, Popen[bytes]], folder
     deadline = elapsed() + LONGEST
     position = 0
     while elapsed() < deadline:
+        stage.look(yard.tasks.list(), yard.jobs)
         for change in yard.tasks.watch(since=position, timeout=_LOOK):
             position = change.id + 1
-            tasks = yard.tasks.list()
-            stage.show(change, tasks)
+            stage.look(yard.tasks.list(), yard.jobs)
+            stage.show(change)
             if killed is None and (found := _hung(change)) is not None:
-                killed, rescued = found
+                killed, rescued, job_id = found
+                next(follow_output(Output(JobFolder(yard.home, job_id)), timeout=_JOB_ENDS), None)  # its last words
+                stage.look(yard.tasks.list(), yard.jobs)
                 _kill(workers[killed])
-                stage.mark(f"kill -9 {workers[killed].pid}: {killed} dies with #{rescued} in hand", tasks)
+                stage.mark(f"kill -9 {workers[killed].pid}: {killed} dies with #{rescued} in hand")
+                job = yard.jobs.wait(job_id, timeout=_JOB_ENDS)
+                stage.mark(
+                    f"its job {job.id} ends with it, by itself: {how_it_ended(job.end) if job.end else 'not yet'}"
+                )
                 yard.tasks.list()  # whoever looks next finds its holder dead, and gives it back
             if change.act.cause == "complete":
                 done.update(change.tasks)
@@ -136,12 +163,14 @@ def _watch(yard: Yard, stage: Stage, workers: Mapping[str, Popen[bytes]], folder
     raise Failed(f"The demo did not come to its end within {LONGEST:.0f} s. {_last_words(folder)}".rstrip())
 
 
-def _hung(change: Change) -> tuple[str, str] | None:
-    """Who started the task that hangs, and its id."""
-    if change.act.cause != "start" or change.act.by is None:
-        return None
-    hanging = [task_id for task_id in change.tasks if PLAN[int(task_id) - 1].hangs_once]
-    return (change.act.by, hanging[0]) if hanging else None
+def _hung(change: Change) -> tuple[str, str, str] | None:
+    """Who has the task that hangs, its id, and the job that does so."""
+    for task_id, task in change.tasks.items():
+        if PLAN[int(task_id) - 1].first_try == "hangs" and task is not None and change.act.by is not None:
+            job_id = task.metadata.get("job")
+            if isinstance(job_id, str):
+                return change.act.by, task_id, job_id
+    return None
 
 
 def _kill(process: Popen[bytes]) -> None:
@@ -170,7 +199,23 @@ def _outcome(yard: Yard, killed: str | None, rescued: str | None, seconds: float
             elif change.act.cause == "start" and not change.aborted:
                 starts[task_id].append(change)
     done_by = {task_id: str(found[-1].act.by) for task_id, found in completions.items() if found}
-    return Outcome(tasks, done_by, killed, rescued, seconds, tuple(_faults(tasks, completions, starts)))
+    jobs = tuple(yard.jobs.list(ended=True))
+    unread = tuple(Outbox(yard.home, None).waiting())
+    faults = (*_faults(tasks, completions, starts), *_job_faults(yard, jobs))
+    return Outcome(tasks, done_by, killed, rescued, jobs, unread, seconds, faults)
+
+
+def _job_faults(yard: Yard, jobs: Sequence[Job]) -> Iterator[str]:
+    """What the jobs' own records say against us."""
+    for job in jobs:
+        count = len(list(outboxes.of_job(yard.home, job.id)))
+        if count != 1:
+            yield f"the end of job {job.id} was told {count} times"
+        if job.end is None or job.end.proof != "proved":
+            yield f"something of job {job.id} may be left"
+    done = sum(job.status is JobStatus.COMPLETED for job in jobs)
+    if done != len(PLAN):
+        yield f"{done} jobs completed, for {len(PLAN)} tasks"
 
 
 def _faults(

@@ -80,6 +80,8 @@ def read_open(fd: int, path: str, *, most: int = LARGEST_RECORD) -> bytes:
             parts.append(data)
             size += len(data)
     except OSError as error:
+        if error.errno == errno.ESPIPE:
+            raise Damaged(path, "it is no plain file") from error
         raise storage_error(path, error) from error
     if size > most:
         raise Damaged(path, f"it is larger than {most:,} bytes")
@@ -169,7 +171,18 @@ def check_folder(path: str, found: os.stat_result) -> None:
 def make_private_folder(path: str) -> None:
     """Make `path` as ours alone: 0700, owned by us, no link."""
     make_folder(path, mode=0o700)
+    check_private_folder(path)
+
+
+def check_private_folder(path: str) -> None:
+    """Refuse a folder that is not ours alone.
+
+    Raises:
+        FileNotFoundError: there is none.
+        StorageError: it is a link, or somebody else's.
+    """
     found = os.lstat(path)
+    check_folder(path, found)
     if found.st_uid != os.geteuid():
         raise StorageError(path, f"it belongs to user {found.st_uid}, not to us")
     if found.st_mode & 0o077:
@@ -182,6 +195,8 @@ def remove(path: str) -> None:
         os.unlink(path)
     except FileNotFoundError:
         pass
+    except OSError as error:
+        raise storage_error(path, error) from error
 
 
 def sync_folder(path: str) -> None:

@@ -68,7 +68,7 @@ class Journal:
                 if offset < self._limit:
                     self._known = self._base + offset
                     return self._known
-                self._open(self._base + 2 * self._limit)
+                self._open(max([self.following(self._base), *self.segments()]))
 
     def _write(self, data: bytes) -> int:
         """Write at the end of the open segment; where it came to stand."""
@@ -85,9 +85,9 @@ class Journal:
 
     def end(self) -> int:
         """The id the next entry will have, or a smaller one if others append meanwhile."""
-        base = self._bases()[-1]
+        base = max(self.segments(), default=0)
         try:
-            return base + os.stat(self._path(base)).st_size
+            return base + os.stat(self.path(base)).st_size
         except FileNotFoundError:
             return base
         except OSError as error:
@@ -104,18 +104,23 @@ class Journal:
     def _ready(self) -> None:
         """See that the last segment is open."""
         if self._fd < 0 or self._born != _forks:
-            self._open(self._bases()[-1])
+            self._open(max(self.segments(), default=0))
 
     def _open(self, base: int) -> None:
         try:
-            fd = os.open(self._path(base), _APPEND, 0o600)
+            fd = os.open(self.path(base), _APPEND, 0o600)
         except OSError as error:
-            raise storage_error(self._path(base), error) from error
+            raise storage_error(self.path(base), error) from error
         self.close()
         self._base, self._fd, self._born = base, fd, _forks
 
-    def _path(self, base: int) -> str:
+    def path(self, base: int) -> str:
+        """The file of the segment that begins with position `base`."""
         return f"{self.folder}/{base}.jsonl"
+
+    def following(self, base: int) -> int:
+        """Where the segment after this one begins."""
+        return base + 2 * self._limit
 
     def read(self, position: int) -> dict[str, object] | None:
         """The entry with this id; None if it cannot be read (any more)."""
@@ -125,20 +130,32 @@ class Journal:
 
     def since(self, position: int = 0) -> Iterator[tuple[int, dict[str, object]]]:
         """Every readable entry from this id on, oldest first. Torn lines are passed over."""
-        bases = self._bases()
+        bases = self.segments()
         for base, following in zip(bases, [*bases[1:], None]):
             if following is not None and following <= position:
                 continue
-            for entry_id, entry in self._segment(base, max(position - base, 0)):
-                if entry_id >= position:  # a start within an entry finds the rest of that one
-                    yield entry_id, entry
+            try:
+                yield from self._entries(base, position)
+            except FileNotFoundError:
+                continue
 
-    def _segment(self, base: int, offset: int) -> Iterator[tuple[int, dict[str, object]]]:
-        path = self._path(base)
+    def _entries(self, base: int, position: int) -> Iterator[tuple[int, dict[str, object]]]:
+        for entry_id, line in self.lines(base, max(position - base, 0)):
+            entry = None if entry_id < position or line is None else parsed(line)
+            if entry is not None:  # a start within an entry finds the rest of that one
+                yield entry_id, entry
+
+    def lines(self, base: int, offset: int = 0) -> Iterator[tuple[int, bytes | None]]:
+        """The entries of one segment from `offset` on, unread, each with its id; None for one not written whole.
+
+        Raises:
+            FileNotFoundError: there is no such segment.
+        """
+        path = self.path(base)
         try:
             fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
         except FileNotFoundError:
-            return
+            raise
         except OSError as error:
             raise storage_error(path, error) from error
         try:
@@ -147,20 +164,20 @@ class Journal:
             for start, line in _lines(fd, offset):
                 if start > self._limit:
                     return
-                if (entry := _parsed(line)) is not None:
-                    yield base + start - 1, entry  # an entry begins with the newline before its text
+                yield base + start - 1, line  # an entry begins with the newline before its text
         finally:
             os.close(fd)
 
-    def _bases(self) -> list[int]:
+    def segments(self) -> list[int]:
+        """Where each segment that is there begins, oldest first."""
         try:
             names = os.listdir(self.folder)
         except FileNotFoundError:
-            return [0]
+            return []
         except OSError as error:
             raise StorageError(self.folder, error.strerror or str(error)) from error
         found = (name[:-6] for name in names if name.endswith(".jsonl"))
-        return sorted(int(base) for base in found if _is_base(base)) or [0]
+        return sorted(int(base) for base in found if _is_base(base))
 
     def close(self) -> None:
         """Let go of the open segment."""
@@ -169,20 +186,53 @@ class Journal:
             self._fd = -1
 
 
+def append_once(folder: str, entry: bytes, *, segment_size: int = SEGMENT_SIZE) -> tuple[int, int]:
+    """Add one entry, as `Journal.append` does; its id, and how many files the log had.
+
+    For small processes that come seldom: on the usual way nothing is made or touched that could be done without.
+
+    Raises:
+        StorageError: the disk refused; what it took of the entry is no entry.
+    """
+    base, data = 0, b"\n" + entry + b"\n"
+    try:
+        names = os.listdir(folder)
+        for name in names:
+            if name.endswith(".jsonl") and _is_base(name[:-6]):
+                base = max(base, int(name[:-6]))
+        fd = os.open(f"{folder}/{base}.jsonl", _APPEND, 0o600)
+        try:
+            written = os.write(fd, data)
+            offset = os.lseek(fd, 0, os.SEEK_CUR) - written
+        finally:
+            os.close(fd)
+    except OSError as error:
+        raise storage_error(folder, error) from error
+    if written < len(data):
+        raise StorageError(folder, "the disk is full")
+    if offset < segment_size:
+        return base + offset, len(names)
+    journal = Journal(folder, segment_size=segment_size)  # which finds the next segment, or begins it
+    try:
+        return journal.append(entry), len(names) + 1
+    finally:
+        journal.close()
+
+
 def _is_base(text: str) -> bool:
     """Whether a segment of ours can be called this; anything else in the folder is not ours."""
     return text.isascii() and text.isdigit() and len(text) <= 18 and str(int(text)) == text
 
 
-def _lines(fd: int, offset: int) -> Iterator[tuple[int, bytes]]:
-    """Lines from `offset` on that were written whole, each with where it starts."""
+def _lines(fd: int, offset: int) -> Iterator[tuple[int, bytes | None]]:
+    """Lines from `offset` on, each with where it starts; None for one that was not written whole, and never will be."""
     rest, size = b"", _FIRST_CHUNK
     while chunk := os.pread(fd, size, offset + len(rest)):
         text, size = rest + chunk, _CHUNK
         start, last = 0, len(text) - 1  # what ends there may go on: what comes next says whether it is whole
         while 0 <= (stop := text.find(b"\n", start)) < last:
-            if stop > start and text[stop + 1] == _NEWLINE:
-                yield offset + start, text[start:stop]
+            if stop > start:
+                yield offset + start, text[start:stop] if text[stop + 1] == _NEWLINE else None
             start = stop + 1
         rest = text[start:]
         offset += start
@@ -190,7 +240,8 @@ def _lines(fd: int, offset: int) -> Iterator[tuple[int, bytes]]:
         yield offset, rest[:-1]
 
 
-def _parsed(line: bytes) -> dict[str, object] | None:
+def parsed(line: bytes) -> dict[str, object] | None:
+    """The entry in a line; None if it holds none."""
     try:
         entry = json.loads(line)
     except (ValueError, RecursionError):

@@ -6,11 +6,12 @@ Every error Taskyard raises on purpose.
     + BadName, BadId, BadJobId, BadText, BadValue
   x NotFound                exit 4
     + TaskNotFound, RecipientNotFound, TeamNotFound, ListNotFound, JobNotFound, KindNotFound,
-      OutputGone, NothingFree
+      OutputGone, EventsGone, NothingFree
   x Conflict                exit 5   well formed, wrong moment: look again
     + AlreadyClaimed, AlreadyResolved, StillOpen, Blocked, AgentBusy, BadTransition, Cycle,
       LeaseLost, HookRefused, AcceptanceFailed, Untrusted, PathsOverlap, AlreadyExists,
-      NothingToRestore, TeamHasLivingMembers
+      NothingToRestore, TeamHasLivingMembers, JobEnded, JobNotBegun, NoInput, BackgroundDisabled,
+      TooDeep
   x Busy                    exit 75  somebody holds the lock: try again
   x Damaged                 exit 1   a file cannot be read as what it should be
   x NotGenuine              exit 1   what looks like a notice is none of ours
@@ -36,7 +37,9 @@ from taskyard.errors.conflicts import (
     Cycle,
     HookRefused,
     JobEnded,
+    JobNotBegun,
     LeaseLost,
+    NoInput,
     NothingToRestore,
     PathsOverlap,
     StillOpen,
@@ -61,6 +64,7 @@ from taskyard.errors.general import (
     shown,
 )
 from taskyard.errors.missing import (
+    EventsGone,
     JobNotFound,
     KindNotFound,
     ListNotFound,
@@ -91,12 +95,15 @@ __all__ = [
     "Conflict",
     "Cycle",
     "Damaged",
+    "EventsGone",
     "HookRefused",
     "JobEnded",
+    "JobNotBegun",
     "JobNotFound",
     "KindNotFound",
     "LeaseLost",
     "ListNotFound",
+    "NoInput",
     "NotFound",
     "NotGenuine",
     "NothingFree",

@@ -243,6 +243,28 @@ class JobEnded(Conflict):
         self.status = status
 
 
+class JobNotBegun(Conflict):
+    """A job that waits for its turn has nothing yet that could be paused, resumed or typed into."""
+
+    code = "job_not_begun"
+
+    def __init__(self, job_id: str, waits_for: str) -> None:
+        super().__init__(f"Job {job_id} has not begun: it waits for {waits_for}. Try again when it runs, or stop it.")
+        self.job_id = job_id
+        self.waits_for = waits_for
+
+
+class NoInput(Conflict):
+    """A job that reads from nobody, or does not read, cannot be typed into."""
+
+    code = "no_input"
+
+    def __init__(self, job_id: str, why: str, advice: str) -> None:
+        super().__init__(f"Job {job_id} {why}. {advice}")
+        self.job_id = job_id
+        self.why = why
+
+
 class BackgroundDisabled(Conflict):
     """Background jobs are switched off here."""
 

@@ -103,6 +103,23 @@ class OutputGone(NotFound):
         self.job_exit_code = exit_code
 
 
+class EventsGone(NotFound):
+    """Where reading was to go on, the stream of events has nothing any more, or nothing yet."""
+
+    code = "events_gone"
+
+    def __init__(self, since: int, *, first: int, last: int) -> None:
+        """`first` and `last`: where what is kept begins and ends."""
+        if since < first:
+            why = f"Some events after {since} are no longer kept: what is left begins at {first}."
+        else:
+            why = f"There is no event {since}: the stream ends at {last}. It may have been begun anew."
+        super().__init__(f"{why} Go on with --since {first}, or without --since.")
+        self.since = since
+        self.first = first
+        self.last = last
+
+
 class NothingFree(NotFound):
     """No task can be claimed by this agent now."""
 

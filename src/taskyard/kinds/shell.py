@@ -11,13 +11,13 @@ import os
 import shlex
 
 from taskyard.errors import BadText, BadValue
-from taskyard.names import check_text
+from taskyard.names import check_number, check_text
 from taskyard.runtime.kind import Wanted
 from taskyard.typed import NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
 #: A name for people fits on a line.
 _LONGEST_NAME = 200
@@ -44,6 +44,7 @@ class Shell(NamedTuple):
     grace: float = 3.0  #: seconds between TERM and KILL
     leave_children: bool = False  #: processes it leaves behind go on under its keeper
     retries: int = 0  #: how often it may be tried again after a failure
+    retry_delay: float = 1.0  #: seconds before it is tried again; twice as long before each further attempt
     tool_use_id: str | None = None
 
     @property
@@ -87,29 +88,28 @@ class Shell(NamedTuple):
             grace=self.grace,
             leave_children=self.leave_children,
             retries=self.retries,
+            retry_delay=self.retry_delay,
             tool_use_id=self.tool_use_id,
         )
 
     def _check(self) -> None:
+        _check_words("command", [self.command] if isinstance(self.command, str) else self.command)
         if not self.argv or not self.argv[0] or not self.text.strip():
             raise BadText("command", "is empty")
-        if any("\0" in word for word in self.argv):
-            raise BadText("command", "holds a NUL byte")
         if self.name is not None:
             check_text("name", self.name, longest=_LONGEST_NAME, allow_empty=False)
             if "\n" in self.name or "\r" in self.name:
                 raise BadText("name", "has more than one line")
-        _check_number("timeout", self.timeout, least=0.001, most=_LONGEST_TIME)
-        _check_number("grace", self.grace, least=0.0, most=3600.0)
-        _check_number("output cap", self.output_cap, least=SMALLEST_CAP, most=1 << 50)
-        _check_number("retries", self.retries, least=0, most=1000)
+        check_number("timeout", self.timeout, least=0.001, most=_LONGEST_TIME)
+        check_number("grace", self.grace, least=0.0, most=3600.0)
+        check_number("output cap", self.output_cap, least=SMALLEST_CAP, most=1 << 50, whole=True)
+        check_number("retries", self.retries, least=0, most=1000, whole=True)
+        check_number("retry delay", self.retry_delay, least=0.0, most=3600.0)
         if self.on_parent_exit not in (None, "kill", "keep"):
             raise BadValue("on_parent_exit", self.on_parent_exit, '"kill" or "keep"')
         if self.cwd is not None and not os.path.isdir(self.cwd):
             raise BadValue("cwd", self.cwd, "a folder that exists")
-        for key, value in (self.env or {}).items():
-            if not key or "=" in key or "\0" in key + value:
-                raise BadValue("env", key, "names without = and NUL, values without NUL")
+        _check_env(self.env or {})
 
     @property
     def description(self) -> str:
@@ -118,8 +118,21 @@ class Shell(NamedTuple):
         return "".join(char if char.isprintable() else "\N{REPLACEMENT CHARACTER}" for char in line)[:_LONGEST_NAME]
 
 
-def _check_number(name: str, value: object, *, least: float, most: float) -> None:
-    if value is None:
-        return
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not least <= value <= most:
-        raise BadValue(name, value, f"a number from {least:g} to {most:g}")
+def _check_words(field: str, words: Iterable[object]) -> None:
+    """Refuse what no program can be given."""
+    for word in words:
+        if not isinstance(word, str):
+            raise BadText(field, f"must be text, not {type(word).__name__}")
+        if "\0" in word:
+            raise BadText(field, "holds a NUL byte")
+        try:
+            os.fsencode(word)
+        except UnicodeEncodeError as error:
+            raise BadText(field, f"holds a lone surrogate (U+{ord(word[error.start]):04X})") from None
+
+
+def _check_env(env: Mapping[str, str]) -> None:
+    for key, value in env.items():
+        _check_words("env", (key, value))
+        if not key or "=" in key:
+            raise BadValue("env", key, "names without =")

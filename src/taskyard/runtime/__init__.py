@@ -10,7 +10,9 @@ Background jobs: work that outlives whoever started it, and never lies about how
     ending      an end is written once, whoever races to write it
     news        what its starter is told of it, signed
     notices     news on its way to a receiver, or to the next in line (heirs); outboxes: all boxes together
-    notice_text what models are told; sdk_messages: what programs are; batch: how much of it at once
+    notice_text what models are told; batch: how much of it at once
+    events      the one stream of all that happens, read (event_stream: as files; telling: what it is told, once;
+                sdk_messages: in whose words; deaths: of keepers, heard at once)
     verify      whether what looks like a notice is one
     sinks       where news goes besides: desktop, bell, webhook, command
     finding     the folder of a job, by an id from outside

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 
 from taskyard.runtime.folder import JobFolder
-from taskyard.runtime.jobs import is_inside
-from taskyard.runtime.starting import answered, understood
+from taskyard.runtime.requests import is_inside
+from taskyard.runtime.starting import TRIES, answered, is_made, understood
 from taskyard.runtime.steering import asked_to_stop, outcome_of
 from taskyard.runtime.waiting import MOMENT, watch
 
@@ -40,12 +40,13 @@ class AsyncJobs:
             self._hosted.add(hosted)
             hosted.begin(lambda: self._hosted.discard(hosted))
             return self._jobs.keep_in_mind(self.get(str(request["id"])))
-        for _ in range(2):  # once more if the server of keepers was killed with the request in its hands
+        for _ in range(TRIES):
             answer = self._jobs.ask(request)
             await _readable(answer)
-            if said := answered(answer):
-                understood(said)
+            if is_made(request, answered(answer)):
                 break
+        else:
+            understood(b"")
         return self._jobs.keep_in_mind(self.get(str(request["id"])))
 
     async def run(self, spec: Spec, *, timeout: float | None = None) -> Job:  # noqa: ASYNC109  # as `wait` has it

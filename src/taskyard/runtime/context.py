@@ -5,13 +5,16 @@ from __future__ import annotations
 import asyncio
 import os
 
+from taskyard import config
 from taskyard.disk import files
+from taskyard.runtime import telling
+from taskyard.runtime.ending import read
 from taskyard.runtime.facts import Facts
 from taskyard.runtime.folder import JobFolder
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Mapping
 
 #: Messages that wait for a handler which does not read; the next sender is told no.
 MOST_MESSAGES = 1000
@@ -25,6 +28,9 @@ class JobContext:
         self.home = folder.home
         self.folder = folder.path
         self._output = output
+        self._job = folder
+        self._record: Mapping[str, object] | None = None
+        self._segments: int | None = None
         self._facts = Facts(folder)
         self._messages: asyncio.Queue[str | None] = asyncio.Queue(MOST_MESSAGES)
         self._goes_on = asyncio.Event()
@@ -37,6 +43,23 @@ class JobContext:
     def tell(self, **facts: object) -> bool:
         """Say what is known of the work by now: any process that looks at the job sees it. False if nothing is new."""
         return self._facts.change(facts)
+
+    def progress(
+        self, *, usage: Mapping[str, int] | None = None, last_tool_name: str | None = None, **more: object
+    ) -> None:
+        """Tell those who follow events that the work gets on.
+
+        Args:
+            usage: `total_tokens`, `tool_uses` and `duration_ms`, those that are known.
+            last_tool_name: The tool that was used last.
+            more: What else there is to say, such as a step of a workflow.
+        """
+        if self._record is None:
+            self._record = read(self._job.record) or {}
+            self._segments = config.load().event_segments
+        telling.progress(
+            self._job, self._record, usage=usage, last_tool_name=last_tool_name, keep=self._segments, **more
+        )
 
     async def messages(self) -> AsyncIterator[str]:
         """What is sent to the job (`taskyard send`), until nothing more can come."""

@@ -2,11 +2,14 @@
 An end is written once, whoever races to write it.
 
     1. notice            the decision: how it ended, and the news of it, in one file
-    2. end.json          linked from it, exclusively; then the JobEnded hooks are started, if there are any
-    3. outbox/…/new/     the notice is renamed there: its source exists once, so whoever comes second finds nothing
+    2. events/           it is told to the stream of events
+    3. end.json          linked from it, exclusively; then the JobEnded hooks are started, if there are any
+    4. outbox/…/new/     the notice is renamed there: its source exists once, so whoever comes second finds nothing
+    5. jobs/.living/     the job has no name there any more: nobody need look whether something is left to do
 
 Whoever writes an end holds `keeper.lock`: the keeper for its life, or, after its death, one who found the job
 without an end. A death between two steps is made good by the next look: from the notice on everything is decided.
+The event comes before the end, since with the end in place anyone may file the notice away, and the decision with it.
 """
 
 from __future__ import annotations
@@ -15,9 +18,12 @@ import json
 import os
 
 from taskyard.disk import files
-from taskyard.errors import Damaged
+from taskyard.errors import BadName, Damaged, StorageError
 from taskyard.maildir import Box
-from taskyard.runtime.folder import JobFolder, outbox
+from taskyard.message_ids import is_id
+from taskyard.names import folder_name
+from taskyard.runtime import telling
+from taskyard.runtime.folder import JobFolder, forget_living, outbox
 from taskyard.runtime.job_hooks import tell_hooks
 from taskyard.shapes import as_object
 
@@ -36,26 +42,57 @@ def decide(
     """
     ended = json.dumps(end)
     files.replace(folder.notice, f'{{"end": {ended}, "news": {json.dumps(news)}}}'.encode())
-    _carry_out(folder, ended, news, hooks)
+    telling.ended(folder, {"end": end, "news": news}, is_new=True)
+    _link(folder, ended.encode())
+    _tell_all(folder, news, hooks)
 
 
 def carry_out(folder: JobFolder, *, hooks: object = ()) -> bool:
-    """Do what is left to do of a decided end; False if none is. The caller holds the job's lock."""
-    decided = read(folder.notice)
-    if decided is None:
+    """Do what is left to do of a decided end; False if none was. The caller holds the job's lock."""
+    decision = decided(folder)
+    if decision is None:
+        forget_living(folder)
         return False
-    _carry_out(folder, json.dumps(decided.get("end")), as_object(decided.get("news")), hooks)
+    if not _is_end(folder.end):
+        telling.ended(folder, decision, is_new=False)
+        _link(folder, json.dumps(decision["end"]).encode())
+    _tell_all(folder, as_object(decision.get("news")), hooks)
     return True
 
 
-def _carry_out(folder: JobFolder, end: str, news: Mapping[str, object] | None, hooks: object) -> None:
-    _link(folder, end.encode())
+def _tell_all(folder: JobFolder, news: Mapping[str, object] | None, hooks: object) -> None:
+    """Start the hooks, send the notice, and be done with the job."""
     tell_hooks(folder, hooks)
     if news is None:
         files.remove(folder.notice)
-        return
-    box = Box(folder.home, outbox(folder.home, str(news.get("recipient") or "me")))
-    box.adopt(folder.notice, str(news["id"]))  # unless somebody was quicker
+    else:
+        Box(folder.home, outbox(folder.home, str(news["recipient"]))).adopt(folder.notice, str(news["id"]))
+    forget_living(folder)
+
+
+def decided(folder: JobFolder) -> dict[str, object] | None:
+    """What was decided and is not carried out; None if nothing was, or nothing that was ours to say."""
+    found = read_ours(folder.notice)
+    if found is None or not isinstance((as_object(found.get("end")) or {}).get("cause"), str):
+        return None
+    news = found.get("news")
+    return found if news is None or _is_news(folder, as_object(news) or {}) else None
+
+
+def _is_news(folder: JobFolder, news: Mapping[str, object]) -> bool:
+    """Whether news are of this job, and say nothing that would lead out of an outbox."""
+    recipient, notice_id = news.get("recipient"), news.get("id")
+    if not isinstance(recipient, str) or not isinstance(notice_id, str):
+        return False
+    try:
+        safe = folder_name("an agent", recipient) == recipient
+    except BadName:
+        return False
+    return safe and is_id(notice_id) and news.get("taskId") == folder.id
+
+
+def _is_end(path: str) -> bool:
+    return isinstance((read_ours(path) or {}).get("cause"), str)
 
 
 def _link(folder: JobFolder, end: bytes) -> None:
@@ -64,7 +101,11 @@ def _link(folder: JobFolder, end: bytes) -> None:
     try:
         os.link(temporary, folder.end)
     except FileExistsError:
-        pass  # somebody was quicker, with the same words
+        if not _is_end(folder.end):  # it says nothing: it is kept, since somebody may know what it is
+            os.rename(folder.end, f"{folder.end}.{os.urandom(4).hex()}.bad")
+            os.link(temporary, folder.end)
+    except OSError as error:
+        raise files.storage_error(folder.end, error) from error
     finally:
         os.unlink(temporary)
 
@@ -75,4 +116,14 @@ def read(path: str) -> dict[str, object] | None:
         data = files.read(path)
         return None if data is None else as_object(json.loads(data))
     except (Damaged, ValueError, RecursionError):
+        return None
+
+
+def read_ours(path: str) -> dict[str, object] | None:
+    """As `read`; also None where something else is in its place, such as a link: nobody of ours put it there."""
+    try:
+        return read(path)
+    except StorageError:
+        if os.path.isfile(path) and not os.path.islink(path):
+            raise
         return None

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+
+from taskyard.disk import files
+from taskyard.errors import StorageError
 from taskyard.typed import NamedTuple
 
 
@@ -47,6 +51,11 @@ class JobFolder(NamedTuple):
         return f"{self.path}/keeper.lock"
 
     @property
+    def living(self) -> str:
+        """Another name of its lock, there until its end is written and told: who looks for the living reads no more."""
+        return f"{living_folder(self.home)}/{self.id}"
+
+    @property
     def control(self) -> str:
         """A pipe into its keeper: stop, pause, answer."""
         return f"{self.path}/control"
@@ -70,6 +79,45 @@ class JobFolder(NamedTuple):
     def children(self) -> str:
         """The jobs that were started inside it, a file each."""
         return f"{self.path}/children"
+
+
+def is_there(folder: JobFolder) -> bool:
+    """Whether a job has its folder: a real one, and ours.
+
+    Raises:
+        StorageError: something else is in its place.
+    """
+    jobs = os.path.dirname(folder.path)
+    try:
+        files.check_folder(jobs, os.lstat(jobs))
+        found = os.lstat(folder.path)
+    except FileNotFoundError:
+        return False
+    except OSError as error:
+        raise files.storage_error(folder.path, error) from error
+    files.check_folder(folder.path, found)
+    if found.st_uid != os.geteuid():
+        raise StorageError(folder.path, f"it belongs to user {found.st_uid}, not to us")
+    return True
+
+
+def living_folder(home: str) -> str:
+    """Where every job has a name that is not over."""
+    return f"{home}/jobs/.living"
+
+
+def forget_living(folder: JobFolder) -> None:
+    """Take away a job's name among the living, if it has one.
+
+    Raises:
+        StorageError: it cannot be, or their folder is a link.
+    """
+    names = living_folder(folder.home)
+    try:
+        files.check_folder(names, os.lstat(names))
+    except FileNotFoundError:
+        return
+    files.remove(folder.living)
 
 
 def outbox(home: str, recipient: str) -> str:

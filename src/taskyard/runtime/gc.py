@@ -18,7 +18,7 @@ from taskyard.errors import StorageError, TaskyardError
 from taskyard.message_ids import lone_id, sender_of
 from taskyard.runtime import ended
 from taskyard.runtime.ending import read
-from taskyard.runtime.folder import JobFolder, outbox
+from taskyard.runtime.folder import JobFolder, living_folder, outbox
 from taskyard.runtime.ids import is_job_id
 from taskyard.runtime.liveness import keeper_of
 from taskyard.runtime.records import end_from_json, job_from_json
@@ -104,6 +104,8 @@ def collect(
         remains = _remains(home, now)
         for path in remains:
             remove_folder(path)
+        for path in _names_of_nobody(home, now):
+            files.remove(path)
         store = look(home)
         chosen = choose(store, now=now, quota=quota, age_limit=age_limit)
         return Collected(tuple(one for one in chosen if _remove(home, one)), store, len(remains))
@@ -225,8 +227,16 @@ def _remains(home: str, now: int) -> Sequence[str]:
     return found
 
 
+def _names_of_nobody(home: str, now: int) -> Iterator[str]:
+    """Names among the living that lead to no job: their keepers were killed before there was one."""
+    for name in _listed(living_folder(home)):
+        folder = JobFolder(home, name)
+        if is_job_id(name) and not os.path.lexists(folder.path) and _age(folder.living, now) > _HALF_MADE:
+            yield folder.living
+
+
 def _age(path: str, now: int) -> float:
-    """Seconds since a folder's last change; 0 if it is gone."""
+    """Seconds since a file's or folder's last change; 0 if it is gone."""
     try:
         return (now - os.lstat(path).st_mtime_ns // 1_000_000) / 1000
     except FileNotFoundError:

@@ -47,8 +47,15 @@ class Hosted:
 
     def begin(self, ended: Callable[[], None]) -> None:
         """Let the job be seen, and start its work; `ended` is called when it is over."""
-        self._born = Born(self._folder, self._request.record, parent=self._request.parent)
-        liveness.host(self._folder)
+        request = self._request
+        liveness.host(self._folder)  # first: another thread that asked for its keeper would give its lock back
+        try:
+            self._born = Born(
+                self._folder, request.record, parent=request.parent, event_segments=request.event_segments
+            )
+        except BaseException:
+            liveness.host_no_longer(self._folder)
+            raise
         self._context = JobContext(self._folder, self._born.output)
         self._wishes = Wishes(self._born.control)
         self._loop = asyncio.get_running_loop()

@@ -7,41 +7,24 @@ it is gone.
 
 from __future__ import annotations
 
-import os
-import sys
-
-from taskyard.clock import now_ms
 from taskyard.config import Settings
-from taskyard.disk.files import make_private_folder
-from taskyard.disk.processes import process_start, this_host
-from taskyard.errors import BackgroundDisabled, JobNotFound, TooDeep, UsageError
-from taskyard.names import folder_name
-from taskyard.runtime import here, looking, steering, waiting
-from taskyard.runtime.folder import JobFolder
+from taskyard.errors import UsageError
+from taskyard.runtime import looking, steering, waiting
 from taskyard.runtime.gc import maybe_collect
-from taskyard.runtime.ids import is_job_id, new_id
 from taskyard.runtime.registry import Registry
+from taskyard.runtime.requests import Starter, check_background, is_inside
 from taskyard.runtime.starting import Forker, start_alone
-from taskyard.shapes import as_object
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from taskyard.runtime.kind import Spec, Wanted
+    from taskyard.runtime.kind import Spec
     from taskyard.runtime.model import Job
     from taskyard.runtime.task_output import TaskOutput
 
-
-#: Settings that say that nothing may run in the background.
-_DISABLED = ("TASKYARD_DISABLE_BACKGROUND_TASKS", "CLAUDE_CODE_DISABLE_BACKGROUND_TASKS")
-
-
 #: So many jobs in mind are no burden; with more it is time to see which of them ended.
 _MANY = 64
-
-#: The process in which a handler works; `-P`: what lies in the job's folder is not ours to import.
-_HOST = [sys.executable, "-P", "-m", "taskyard.kinds.host"]
 
 
 class Jobs:
@@ -69,26 +52,44 @@ class Jobs:
         """
         self.home = home
         self.agent = agent
-        self._instance = instance
         self._settings = settings if settings is not None else Settings()
-        self._alone = alone
-        self._hook_files = hook_files
+        self._starter = Starter(home, agent, instance, self._settings, hook_files, alone)
         self._forker = Forker()
         self._sweep_at = _MANY
-        self._has_folders = False
         self.known = Registry()  #: what this program started or looks at, for views to hang on
 
-    def start(self, spec: Spec, *, backgrounded: bool = True, after: Sequence[str] = ()) -> Job:
+    def start(
+        self,
+        spec: Spec,
+        *,
+        backgrounded: bool = True,
+        after: Sequence[str] = (),
+        after_any: Sequence[str] = (),
+        window: tuple[int, int] | None = None,
+    ) -> Job:
         """Start a job; when this returns it is there for everybody.
+
+        Args:
+            spec: What shall run.
+            backgrounded: Its end is told by a notice; else whoever starts it watches it.
+            after: Jobs that must have completed; it does not run if one of them ends otherwise.
+            after_any: Jobs that must be over, however they ended.
+            window: Rows and columns of its terminal, if it has one.
 
         Raises:
             UsageError: something in it cannot be.
             BackgroundDisabled: nothing may run in the background here.
         """
-        request = self.request(spec, backgrounded=backgrounded, after=[self.get(other).id for other in after])
+        request = self._starter.request(
+            spec,
+            backgrounded=backgrounded,
+            after=[self.get(other).id for other in after],
+            after_any=[self.get(other).id for other in after_any],
+            window=window,
+        )
         if is_inside(request):
             raise UsageError(f"A {spec.type} lives inside a program with an event loop: use `taskyard.open_async`.")
-        if self._alone:
+        if self._starter.alone:
             start_alone(request)
         else:
             self._forker.start(request)
@@ -155,126 +156,26 @@ class Jobs:
 
     def send(self, job_id: str, text: str, *, close: bool = False) -> bool:
         """Type into a job; False if it takes no input."""
-        steering.check_text(text)
-        done = steering.tell(self.home, job_id, {"do": "answer", "text": text}) if text else True
+        done = steering.type_in(self.home, job_id, text)
         return steering.tell(self.home, job_id, {"do": "close_input"}) and done if close else done
+
+    def request(self, spec: Spec, *, backgrounded: bool = True, after: Sequence[str] = ()) -> dict[str, object]:
+        """What a keeper is asked for."""
+        return self._starter.request(spec, backgrounded=backgrounded, after=after)
 
     def ask(self, request: Mapping[str, object]) -> int:
         """Have a keeper made for a request; the descriptor its answer will come from."""
         return self._forker.ask(request)
 
     def to_background(self, job_id: str) -> bool:
-        """Say that nobody watches a job in the foreground any more: its end will be told by a notice."""
+        """Say that nobody watches a job in the foreground any more: its end will be told by a notice.
+
+        Raises:
+            BackgroundDisabled: nothing may run in the background here.
+        """
+        check_background()
         return steering.tell(self.home, job_id, {"do": "background"})
 
     def close(self) -> None:
         """Let go of the server; the jobs go on."""
         self._forker.close()
-
-    def _depth(self, parent: str | None) -> int:
-        """How deep a job inside `parent` would be.
-
-        Raises:
-            TooDeep: deeper than the settings allow.
-        """
-        if parent is None:
-            return 0
-        try:
-            depth = self.get(parent).depth + 1
-        except JobNotFound:
-            depth = 1
-        if depth >= self._settings.job_depth:
-            raise TooDeep(parent, self._settings.job_depth)
-        return depth
-
-    def request(self, spec: Spec, *, backgrounded: bool = True, after: Sequence[str] = ()) -> dict[str, object]:
-        """What a keeper is asked for."""
-        for setting in _DISABLED:
-            if backgrounded and os.environ.get(setting, "").lower() in ("1", "true", "yes"):
-                raise BackgroundDisabled(setting)
-        wanted = spec.wanted()
-        self._make_folders()
-        cwd = here.folder(wanted.cwd)
-        job_id = new_id(spec.letter)
-        parent = os.environ.get("TASKYARD_JOB")
-        parent = parent if is_job_id(parent) else None
-        depth = self._depth(parent)
-        on_exit = wanted.on_parent_exit or ("kill" if self.agent or parent else "keep")
-        inside = {"parent": parent, "depth": depth, "onParentExit": on_exit}
-        return {
-            "id": job_id,
-            "home": self.home,
-            "plan": self._plan(wanted, job_id, cwd),
-            "record": {**self._record(spec, wanted, JobFolder(self.home, job_id), backgrounded), "cwd": cwd, **inside},
-            "timeout": wanted.timeout,
-            "output_cap": wanted.output_cap or self._settings.job_output_cap,
-            "stall_after": self._settings.stall_after if wanted.argv else 0,  # a handler asks in its own words
-            "slots": self._slots(spec),
-            "after": list(after),
-            "grace": wanted.grace,
-            "stdin": wanted.stdin,
-            "pty": wanted.pty,
-            "leave_children": wanted.leave_children,
-            "retries": wanted.retries,
-            "on_parent_exit": on_exit,
-            "starter": [os.getpid(), process_start()] if on_exit == "kill" and parent is None else None,
-            "parent": parent,
-            "arguments": None if wanted.argv else dict(wanted.arguments or {}),
-        }
-
-    def _slots(self, spec: Spec) -> dict[str, int]:
-        """How many may run at once: in all, and of its kind."""
-        slots = {"jobs": self._settings.job_limit}
-        if spec.type == "local_bash":
-            slots[spec.type] = self._settings.shell_limit
-        return slots
-
-    def _make_folders(self) -> None:
-        """See once that what we write to is ours alone; keepers make again what vanishes later."""
-        if not self._has_folders:
-            for folder in (self.home, f"{self.home}/jobs", f"{self.home}/slots"):
-                make_private_folder(folder)
-            self._has_folders = True
-
-    def _plan(self, wanted: Wanted, job_id: str, cwd: str) -> dict[str, object]:
-        """What is run, and where."""
-        env = here.environment() if wanted.env is None else dict(wanted.env)
-        env.update(TASKYARD_JOB=job_id, TASKYARD_INSTANCE=job_id, TASKYARD_HOME=self.home)
-        argv = list(wanted.argv) or _HOST
-        return {"argv": argv, "cwd": cwd, "env": env, "umask": here.umask()}
-
-    def _record(self, spec: Spec, wanted: Wanted, folder: JobFolder, backgrounded: bool) -> dict[str, object]:
-        """What the job's record says from the start."""
-        record: dict[str, object] = {
-            "id": folder.id,
-            "type": spec.type,
-            "description": wanted.description,
-            "command": wanted.text,
-            "startTime": now_ms(),
-            "outputFile": folder.output,
-            "isBackgrounded": backgrounded,
-            "toolUseId": wanted.tool_use_id,
-            "agentId": self.agent,
-            "recipient": folder_name("an agent", self.agent or "me"),
-            "takesInput": wanted.stdin or wanted.pty,
-            "host": this_host(),
-        }
-        if not wanted.argv:
-            record["hasFacts"] = True
-        if wanted.is_inside:
-            record["isInside"] = True
-        if self._instance:
-            record["instance"] = self._instance
-        if self._hook_files is not None:
-            record["hooks"] = list(self._hook_files(here.folder(wanted.cwd)))
-        if wanted.priority != "later":
-            record["priority"] = wanted.priority
-        if wanted.is_silent:
-            record["silent"] = True
-        return record
-
-
-def is_inside(request: Mapping[str, object]) -> bool:
-    """Whether a job is to live inside the program that starts it."""
-    record = as_object(request.get("record"))
-    return record is not None and record.get("isInside") is True

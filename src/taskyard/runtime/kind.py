@@ -71,6 +71,7 @@ class Wanted(NamedTuple):
     grace: float = 3.0  #: seconds between being asked to end and being made to
     leave_children: bool = False  #: processes it leaves behind go on under its keeper
     retries: int = 0
+    retry_delay: float = 1.0  #: seconds before the second attempt; twice as long before each further one
     tool_use_id: str | None = None
     priority: str = "later"  #: of its notices: "next" comes before what the user has queued
     is_silent: bool = False  #: its end is told to no model

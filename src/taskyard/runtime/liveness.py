@@ -39,6 +39,8 @@ def keeper_of(folder: JobFolder) -> int | None:
         return None
     try:
         kind, _, _, _, pid = _FLOCK.unpack(fcntl.fcntl(fd, fcntl.F_OFD_GETLK, _ASK))
+    except OSError:
+        return None  # it is nothing that could be locked
     finally:
         os.close(fd)
     return None if kind == fcntl.F_UNLCK else max(pid, 0)

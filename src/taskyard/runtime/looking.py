@@ -4,25 +4,40 @@ Any job, seen by any process: what is known of it now, by its files and the kern
     end.json                      it is over, and that is how
     a living keeper               it runs, or waits for its turn
     neither                       it is lost: whoever finds that out writes it down, once
+
+Who asks for the living reads the names in `jobs/.living`, so that it does not matter how many are over. A name that
+stays there although its keeper is gone is work that somebody died over; whoever finds it completes it.
 """
 
 from __future__ import annotations
 
 import os
 
-from taskyard.errors import BadJobId, JobNotFound, StorageError
+from taskyard.disk import files
+from taskyard.errors import BadJobId, Damaged, JobNotFound, StorageError
 from taskyard.names import nearest
 from taskyard.runtime import ending
 from taskyard.runtime.ended import ended_index
-from taskyard.runtime.folder import JobFolder
+from taskyard.runtime.folder import JobFolder, is_there, living_folder
 from taskyard.runtime.ids import is_job_id
 from taskyard.runtime.liveness import keeper_of
-from taskyard.runtime.model import Job, JobStatus
+from taskyard.runtime.model import End, Job, JobStatus
 from taskyard.runtime.records import end_from_json, job_from_json
+from taskyard.shapes import as_object
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+
+#: What stands for an end that is there and cannot be understood: it happened, and is not written anew.
+_UNREADABLE = End("error", error="how it ended cannot be read", proof="best_effort")
+
+#: What stands for the description of a job whose record cannot be read: it can be stopped and waited for all the same.
+_UNKNOWN = "(its record cannot be read)"
+
+#: And for one that cannot be written: the disk is full, or may only be read.
+_UNWRITTEN = End("lost", error="its keeper is gone", proof="best_effort")
 
 
 def look(home: str, job_id: str) -> Job:
@@ -31,10 +46,13 @@ def look(home: str, job_id: str) -> Job:
     Raises:
         BadJobId: no job can have it.
         JobNotFound: there never was one of this id; names the nearest.
+        Damaged: nobody keeps it, and its record cannot be read.
+        StorageError: something else is in the place of its folder or of a file in it.
     """
     if not is_job_id(job_id):
         raise BadJobId(job_id)
-    found = _look(JobFolder(home, job_id)) or _remembered(home, job_id)
+    folder = JobFolder(home, job_id)
+    found = (_look(folder) if is_there(folder) else None) or _remembered(home, job_id)
     if found is None:
         raise JobNotFound(job_id, nearest=nearest(job_id, _names(home)))
     return found
@@ -46,53 +64,124 @@ def _remembered(home: str, job_id: str) -> Job | None:
     end = end_from_json(known) if known is not None else None
     if known is None or end is None:
         return None
-    return job_from_json(known, status=end.status, end=end, notified=True)
+    job = job_from_json(known, status=end.status, end=end)
+    return None if job is None else job._replace(notified=True)
 
 
 def everything(home: str, *, ended: bool = False) -> list[Job]:
     """Every job that lives, oldest first; with `ended` also those that are over."""
-    found = [job for name in _names(home) if (job := _look(JobFolder(home, name), even_ended=ended)) is not None]
+    names = _names(home) if ended else _living_names(home)
+    found = [job for name in names if (job := _seen(JobFolder(home, name), even_ended=ended)) is not None]
     return sorted(found, key=lambda job: (job.start_time, job.id))
 
 
-def _names(home: str) -> Iterator[str]:
+def glance(home: str, job_id: str) -> Job | None:
+    """One job as its files tell, if they do: for those who look in passing. Nothing is written, also of a lost one."""
+    folder = JobFolder(home, job_id)
+    if not is_job_id(job_id) or not is_there(folder):
+        return None
+    end = _end_of(folder)
+    if end is not None and end is not _UNREADABLE:
+        return _job(folder, _record(folder), end.status, end)
+    return _living(folder) if keeper_of(folder) is not None else None
+
+
+def settle_all(home: str) -> None:
+    """Close the books of every job whose keeper is gone: its end is written, the news of it on its way."""
+    for name in _living_names(home):
+        folder = JobFolder(home, name)
+        if keeper_of(folder) is None:
+            _seen(folder, even_ended=False)
+
+
+def _seen(folder: JobFolder, *, even_ended: bool) -> Job | None:
+    """A job among others: one that cannot be read, or is not ours, is passed over, and hides no other."""
     try:
-        names = os.listdir(f"{home}/jobs")
-    except (FileNotFoundError, NotADirectoryError):
-        return
-    yield from filter(is_job_id, names)
+        return _look(folder, even_ended=even_ended) if is_there(folder) else None
+    except (Damaged, StorageError):
+        return None
+
+
+def _names(home: str) -> Iterator[str]:
+    return filter(is_job_id, _listed(f"{home}/jobs"))
+
+
+def _living_names(home: str) -> Iterator[str]:
+    return filter(is_job_id, _listed(living_folder(home)))
+
+
+def _listed(path: str) -> list[str]:
+    try:
+        files.check_folder(path, os.lstat(path))
+        return os.listdir(path)
+    except FileNotFoundError:
+        return []
+    except OSError as error:
+        raise files.storage_error(path, error) from error
 
 
 def _look(folder: JobFolder, *, even_ended: bool = True) -> Job | None:
-    """A job, or None if there is none that can be read (or it is over, and only the living are asked for)."""
+    """A job; None if it is over, and only the living are asked for."""
+    record: dict[str, object] | None = None
     for _ in range(3):
-        if (raw_end := ending.read(folder.end)) is not None:
-            return _over(folder, raw_end) if even_ended else None
-        keeper = keeper_of(folder)
-        if keeper is not None:
+        end = _end_of(folder)
+        if end is not None and end is not _UNREADABLE:
+            return _over(folder, end, even_ended=even_ended)
+        if keeper_of(folder) is not None:
             return _living(folder)
-        record = ending.read(folder.record)
+        if end is not None:
+            return _over(folder, end, even_ended=even_ended)
+        record = _record(folder)
         if record is None:
-            return None
+            raise Damaged(folder.record, "it does not say what the job is, and nobody keeps it")
         _settle(folder, record)
-    return None
+    # It cannot be written down here and now, and is true all the same.
+    end = end_from_json(as_object((ending.decided(folder) or {}).get("end")) or {}) or _UNWRITTEN
+    return _job(folder, record, end.status, end) if even_ended else None
 
 
-def _over(folder: JobFolder, raw_end: dict[str, object]) -> Job | None:
-    end = end_from_json(raw_end)
-    record = ending.read(folder.record)
-    if end is None or record is None:
+def _record(folder: JobFolder) -> dict[str, object] | None:
+    """What the job's record says; None if it cannot be read, or is of another job."""
+    record = ending.read_ours(folder.record)
+    return record if record is not None and record.get("id") == folder.id else None
+
+
+def _job(folder: JobFolder, record: dict[str, object] | None, status: JobStatus, end: End | None = None) -> Job:
+    """The job that a record tells of; where there is none, what is known without one."""
+    job = None if record is None else job_from_json(record, status=status, end=end)
+    if job is not None and record is not None:
+        return _with_facts(folder, record, job)
+    at = None if end is None else end.at
+    return Job(folder.id, "unknown", status, _UNKNOWN, end_time=at, output_file=folder.output, end=end)
+
+
+def _end_of(folder: JobFolder) -> End | None:
+    """How a job ended; None if it did not."""
+    raw = ending.read_ours(folder.end)
+    if raw is None and os.path.lexists(folder.end):
+        raw = ending.read_ours(folder.end) or {}  # it came between the two, or cannot be read
+    return None if raw is None else end_from_json(raw) or _UNREADABLE
+
+
+def _over(folder: JobFolder, end: End, *, even_ended: bool) -> Job | None:
+    if not even_ended:
+        _finish(folder)
         return None
-    job = job_from_json(record, status=end.status, end=end, notified=not os.path.lexists(folder.notice))
-    return None if job is None else _with_facts(folder, record, job)
+    if os.path.lexists(folder.notice):
+        _finish(folder)
+    job = _job(folder, _record(folder), end.status, end)
+    return job._replace(notified=not os.path.lexists(folder.notice))
 
 
-def _living(folder: JobFolder) -> Job | None:
-    record = ending.read(folder.record)
-    if record is None:
-        return None
-    job = job_from_json(record, status=JobStatus.PENDING if record.get("waitsFor") else JobStatus.RUNNING)
-    return None if job is None else _with_facts(folder, record, job)
+def _finish(folder: JobFolder) -> None:
+    """Do what is left to do of an end, if its keeper died over it."""
+    if keeper_of(folder) is None:
+        _settle(folder, ending.read(folder.record) or {})
+
+
+def _living(folder: JobFolder) -> Job:
+    record = _record(folder)
+    return _job(folder, record, JobStatus.PENDING if (record or {}).get("waitsFor") else JobStatus.RUNNING)
 
 
 def _with_facts(folder: JobFolder, record: dict[str, object], job: Job) -> Job:

@@ -15,7 +15,7 @@ import signal
 from taskyard.clock import now_ms
 from taskyard.disk.kernel_lock import RangeLock
 from taskyard.disk.processes import process_start, stat_fields, this_host
-from taskyard.runtime import ending, news, sinks
+from taskyard.runtime import ending, news, sinks, telling
 from taskyard.runtime.keeper import tree
 from taskyard.runtime.keeper.ladder import frozen
 from taskyard.runtime.keeper.others import Others
@@ -28,6 +28,9 @@ if TYPE_CHECKING:
 
     from taskyard.runtime.folder import JobFolder
 
+#: Seconds that jobs inside a lost one have to end, once they were asked to.
+_GRACE = 3.0
+
 #: Rounds of killing: what is killed may have forked just before.
 _ROUNDS = 20
 
@@ -37,7 +40,8 @@ def settle(folder: JobFolder, record: Mapping[str, object]) -> None:
     with RangeLock(folder.lock) as lock:
         if not lock.try_take(0):
             return
-        if ending.read(folder.end) is None and ending.read(folder.notice) is None:
+        if not os.path.lexists(folder.end) and ending.decided(folder) is None:
+            telling.surely_started(folder, record)
             end = _lost(folder, record)
             told = news.of_end(folder, record, end)
             ending.decide(folder, end_to_json(end), told, hooks=record.get("hooks"))
@@ -61,9 +65,11 @@ def _lost(folder: JobFolder, record: Mapping[str, object]) -> End:
 
 
 def _end_what_is_left(folder: JobFolder, record: Mapping[str, object]) -> list[int]:
-    keepers = Others(folder).keepers()
+    others = Others(folder)
+    others.stop_children(by=f"the loss of {folder.id}", grace=_GRACE)
     left: list[int] = []
     for _ in range(_ROUNDS):
+        keepers = others.keepers() | {os.getpid()}  # we may be one of them, and must live to write it down
         left = _left(folder, record, keepers)
         if not left:
             return []
@@ -77,7 +83,7 @@ def _left(folder: JobFolder, record: Mapping[str, object], keepers: Collection[i
     """Processes that are the command's for certain."""
     found = set(_marked(folder.id))
     pid, start = record.get("pid"), record.get("pidStart")
-    if isinstance(pid, int) and isinstance(start, int) and start and process_start(pid) == start:
+    if isinstance(pid, int) and isinstance(start, int) and pid > 1 and start and process_start(pid) == start:
         found.add(pid)
         found.update(tree.below(pid, but=keepers))
     below_keepers = {pid for keeper in keepers for pid in tree.below(keeper)}

@@ -84,10 +84,14 @@ class Job(NamedTuple):
     parent: str | None = None  #: the job it was started inside
     depth: int = 0  #: how many jobs it is inside of
     waits_for: str = ""  #: while pending: what for
+    takes_input: bool = False  #: it has an input or a terminal that anybody can type into
     needs_input: bool = False
     is_paused: bool = False
     pid: int | None = None  #: of the command
     attempt: int = 1
+    retries: int = 0  #: how often it may be tried again
+    earlier: tuple[Mapping[str, object], ...] = ()  #: how its earlier attempts ended, the last ones
+    grace: float = 3.0  #: seconds it has between being asked to end and being made to
     on_parent_exit: str = "keep"
     is_inside: bool = False  #: it lives in the program that started it
     end: End | None = None

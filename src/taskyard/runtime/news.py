@@ -9,10 +9,14 @@ from __future__ import annotations
 import json
 
 from taskyard.clock import now_ms
+from taskyard.disk.processes import process_alive
+from taskyard.errors import BadName
 from taskyard.maildir import Box
 from taskyard.message_ids import lone_id
+from taskyard.names import folder_name
 from taskyard.runtime.folder import JobFolder, outbox
 from taskyard.runtime.seal import signed
+from taskyard.shapes import as_list
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,9 +27,14 @@ if TYPE_CHECKING:
 
 def of_end(folder: JobFolder, record: Mapping[str, object], end: End) -> dict[str, object] | None:
     """The notice of an end; None where nobody is to hear of it."""
-    if record.get("silent") or record.get("isBackgrounded") is False:
+    if record.get("silent") or (record.get("isBackgrounded") is False and _is_watched(record)):
         return None  # whoever watches it in the foreground sees its end
-    news: dict[str, object] = {
+    return signed(folder.home, words_of_end(folder, record, end))
+
+
+def words_of_end(folder: JobFolder, record: Mapping[str, object], end: End) -> dict[str, object]:
+    """What there is to say of an end, not signed."""
+    return {
         **_about(folder, record),
         "priority": str(record.get("priority") or "later"),
         "status": str(end.status),
@@ -33,7 +42,15 @@ def of_end(folder: JobFolder, record: Mapping[str, object], end: End) -> dict[st
         "exitCode": end.exit_code,
         "at": end.at,
     }
-    return signed(folder.home, news)
+
+
+def _is_watched(record: Mapping[str, object]) -> bool:
+    """Whether the very process that watches a job in the foreground lives."""
+    watcher = as_list(record.get("watcher"))
+    if watcher is None or len(watcher) != 2:
+        return True
+    pid, start = watcher
+    return isinstance(pid, int) and isinstance(start, int) and process_alive(pid, start)
 
 
 def tell_stall(folder: JobFolder, record: Mapping[str, object], tail: str) -> None:
@@ -60,15 +77,28 @@ def _about(folder: JobFolder, record: Mapping[str, object]) -> dict[str, object]
     """What every notice says: its own id, for whom it is, and of which job."""
     return {
         "id": lone_id(folder.id),
-        "recipient": str(record.get("recipient") or "me"),
+        "recipient": _recipient(record),
         "taskId": folder.id,
         "toolUseId": record.get("toolUseId"),
         "outputFile": folder.output,
     }
 
 
+def _recipient(record: Mapping[str, object]) -> str:
+    """Whose box it goes to, as a folder name: a record may hold anything."""
+    try:
+        return folder_name("an agent", str(record.get("recipient") or "me"))
+    except BadName:
+        return "me"
+
+
 def summary(record: Mapping[str, object], end: End) -> str:
     """How a job ended, in a sentence."""
+    lost = f"; some of its output was lost ({end.output_lost})" if end.output_lost else ""
+    return _how_it_ended(record, end) + lost
+
+
+def _how_it_ended(record: Mapping[str, object], end: End) -> str:
     what = f'Background command "{record.get("description")}"'
     if end.cause == "exited":
         how = "completed (exit code 0)" if end.exit_code == 0 else f"failed with exit code {end.exit_code}"

@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 #: Whose box it is where nobody is named: the person's.
 PERSON = "me"
 
+#: No number of ours is larger: neither a time in milliseconds nor an exit code.
+_LARGEST = 1 << 53
+
 #: First thing in the next turn; all else comes after the messages the user has queued.
 NEXT = "next"
 
@@ -131,4 +134,4 @@ def _text(news: Mapping[str, object], name: str) -> str:
 
 def _number(news: Mapping[str, object], name: str) -> int | None:
     value = news.get(name)
-    return value if type(value) is int else None
+    return value if type(value) is int and abs(value) < _LARGEST else None

@@ -1,4 +1,4 @@
-"""Sleeping until a notice can be taken: the kernel tells of new ones, and of the end of a hold."""
+"""Sleeping until a notice can be taken: the kernel tells of new ones, of keepers' deaths, and of the end of a hold."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from taskyard import maildir
 from taskyard.clock import elapsed
 from taskyard.disk.watch import watcher
 from taskyard.runtime import holding, outboxes
+from taskyard.runtime.folder import living_folder
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -56,9 +57,9 @@ class Waiting:
             followed.close()
 
     def _follow_all(self) -> None:
-        """Follow every box, also those that were made meanwhile."""
+        """Follow every box, also those that were made meanwhile, and the living: a keeper that dies is told there."""
         home = self._outbox.home
-        boxes = [outboxes.folder_of(home), *(f"{box.path}/new" for box in outboxes.boxes(home))]
+        boxes = [living_folder(home), outboxes.folder_of(home), *(f"{box.path}/new" for box in outboxes.boxes(home))]
         for path in boxes:
             if path not in self._followed:
                 self._followed[path] = watcher().follow(path, wake=self._home)

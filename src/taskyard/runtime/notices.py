@@ -22,6 +22,7 @@ from taskyard.maildir import AGAIN, Box
 from taskyard.names import folder_name
 from taskyard.runtime import heirs, holding, outboxes
 from taskyard.runtime.batch import MOST, Batch, arranged, order
+from taskyard.runtime.looking import settle_all
 from taskyard.runtime.notice import PERSON, Notice, decoded
 from taskyard.runtime.notice_text import body
 from taskyard.typed import NamedTuple
@@ -171,7 +172,8 @@ class Outbox:
         return self._line
 
     def _look(self) -> None:
-        """See what waits for us in all boxes, and take back what dead receivers had in hand."""
+        """See what waits for us in all boxes, with the news of lost jobs and what dead receivers had in hand."""
+        settle_all(self.home)
         alive = heirs.living(self.home)
         found: list[_Place] = []
         for name in outboxes.names(self.home):

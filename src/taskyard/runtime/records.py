@@ -23,6 +23,7 @@ _NAMES = {
     "tool_use_id": "toolUseId",
     "agent_id": "agentId",
     "waits_for": "waitsFor",
+    "takes_input": "takesInput",
     "needs_input": "needsInput",
     "is_paused": "isPaused",
     "on_parent_exit": "onParentExit",
@@ -32,6 +33,17 @@ _NAMES = {
     "paused_ms": "pausedMs",
     "output_lost": "outputLost",
 }
+
+
+#: Fields that are whole numbers where they have a value; the others whose default is None are text.
+_NUMBERS = frozenset({"end_time", "pid", "exit_code", "signal"})
+
+#: No number of ours is larger: what is would not even fit into the time of a file.
+_LARGEST = 1 << 53
+
+
+#: What lists in records hold, where that is not text.
+_ELEMENTS: Mapping[str, type[object]] = {"survivors": int, "earlier": dict}
 
 
 def end_to_json(end: End) -> dict[str, object]:
@@ -52,23 +64,7 @@ def end_from_json(raw: Mapping[str, object]) -> End | None:
     return End(cause, **values)  # type: ignore[arg-type]  # each value has its default's type
 
 
-def job_to_json(job: Job) -> dict[str, object]:
-    """A job as people and programs are shown it: its end's fields beside its own."""
-    shown: dict[str, object] = {
-        _NAMES.get(name, name): value
-        for name, value in zip(job._fields, job)
-        if value not in (None, "") and name not in ("end", "facts")
-    }
-    shown.update(job.facts)
-    if job.end is not None:
-        shown.update({**end_to_json(job.end), "exitCode": job.end.exit_code, "signal": job.end.signal})
-        shown.pop("at", None)
-    return shown
-
-
-def job_from_json(
-    raw: Mapping[str, object], *, status: JobStatus, end: End | None = None, notified: bool = False
-) -> Job | None:
+def job_from_json(raw: Mapping[str, object], *, status: JobStatus, end: End | None = None) -> Job | None:
     """The job in a record, with what is known of it beyond that."""
     job_id, kind = raw.get("id"), raw.get("type")
     if not isinstance(job_id, str) or not isinstance(kind, str):
@@ -76,7 +72,7 @@ def job_from_json(
     values = _typed(raw, _OF_JOB)
     description = raw.get("description")
     facts = as_object(raw.get("facts")) or {}
-    values.update(end=end, facts=facts, end_time=end.at if end is not None else None, notified=notified)
+    values.update(end=end, facts=facts, end_time=end.at if end is not None else None)
     if end is not None:
         values.update(needs_input=False, is_paused=False, waits_for="", total_paused_ms=end.paused_ms)
     text = description if isinstance(description, str) else ""
@@ -84,17 +80,25 @@ def job_from_json(
 
 
 def _typed(raw: Mapping[str, object], fields: Mapping[str, tuple[str, object]]) -> dict[str, object]:
-    """Those fields of a record that have the type of their default; None stands for text or a number."""
+    """Those fields of a record that have the type of their default; where that is None, of what it stands for."""
     found: dict[str, object] = {}
     for key, value in raw.items():
-        if key in fields:
+        if key in fields and _is_fit(value):
             name, default = fields[key]
             if isinstance(default, tuple):
+                kind = _ELEMENTS.get(name, str)
                 if isinstance(value, list):
-                    found[name] = tuple(cast("list[object]", value))
-            elif type(value) is type(default) or (default is None and type(value) in (str, int)):
+                    found[name] = tuple(each for each in cast("list[object]", value) if type(each) is kind)
+            elif default is None:
+                if type(value) is (int if name in _NUMBERS else str):
+                    found[name] = value
+            elif type(value) is type(default):
                 found[name] = value
     return found
+
+
+def _is_fit(value: object) -> bool:
+    return type(value) is not int or abs(value) < _LARGEST
 
 
 def _by_key(defaults: Mapping[str, object]) -> dict[str, tuple[str, object]]:

@@ -21,9 +21,8 @@ _STATUS = {"killed": "stopped"}
 
 def task_started(job: Job, *, uuid: str, session_id: str) -> dict[str, object]:
     """The message that a job has begun, as claude-agent-sdk reads it."""
-    return _message(
-        "task_started", job.id, job.tool_use_id, uuid, session_id, description=job.description, task_type=job.type
-    )
+    told = {"description": job.description, "task_type": job.type}
+    return message("task_started", job.id, job.tool_use_id, uuid=uuid, session_id=session_id, **told)
 
 
 def task_progress(
@@ -32,32 +31,34 @@ def task_progress(
     """The message that a job gets on; `usage` has total_tokens, tool_uses and duration_ms."""
     last = {} if last_tool_name is None else {"last_tool_name": last_tool_name}
     described = {"description": job.description, "usage": dict(usage), **last}
-    return _message("task_progress", job.id, job.tool_use_id, uuid, session_id, **described)
+    return message("task_progress", job.id, job.tool_use_id, uuid=uuid, session_id=session_id, **described)
 
 
 def task_notification(notice: Notice, *, session_id: str) -> dict[str, object] | None:
     """The message that a job has ended; None for news of one that goes on, as every such message ends a job."""
-    if notice.status is None:
-        return None
-    usage = as_object(notice.news.get("usage"))
-    ended = {
-        "status": _STATUS.get(notice.status, notice.status),
-        "output_file": notice.output_file,
-        "summary": notice.summary,
+    return None if notice.status is None else ended_message(notice.news, session_id=session_id)
+
+
+def ended_message(news: Mapping[str, object], *, session_id: str | None = None) -> dict[str, object]:
+    """The same from the words of a notice as they stand on disk; the session is its recipient's if not given."""
+    status, tool_use_id, usage = str(news.get("status")), news.get("toolUseId"), as_object(news.get("usage"))
+    return message(
+        "task_notification",
+        str(news.get("taskId")),
+        tool_use_id if isinstance(tool_use_id, str) else None,
+        uuid=str(news.get("id")),
+        session_id=str(news.get("recipient")) if session_id is None else session_id,
+        status=_STATUS.get(status, status),
+        output_file=str(news.get("outputFile")),
+        summary=str(news.get("summary")),
         **({} if usage is None else {"usage": usage}),
-    }
-    return _message("task_notification", notice.task_id, notice.tool_use_id, notice.id, session_id, **ended)
+    )
 
 
-def _message(
-    subtype: str, task_id: str, tool_use_id: str | None, uuid: str, session_id: str, **more: object
+def message(
+    subtype: str, task_id: str, tool_use_id: str | None, *, uuid: str, session_id: str, **more: object
 ) -> dict[str, object]:
-    return {
-        "type": "system",
-        "subtype": subtype,
-        "task_id": task_id,
-        **({} if tool_use_id is None else {"tool_use_id": tool_use_id}),
-        **more,
-        "uuid": uuid,
-        "session_id": session_id,
-    }
+    """A system message about a job, as claude-agent-sdk reads it; nothing in `more` can pass for what it is."""
+    head = {"type": "system", "subtype": subtype, "task_id": task_id}
+    tool = {} if tool_use_id is None else {"tool_use_id": tool_use_id}
+    return {**head, **tool, **more, **head, "uuid": uuid, "session_id": session_id}

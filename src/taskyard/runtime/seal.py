@@ -10,6 +10,7 @@ import json
 import os
 
 from taskyard.disk import files
+from taskyard.errors import Damaged, StorageError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -63,10 +64,7 @@ def hmac_sha256(key: bytes, text: bytes) -> str:
 def _key(home: str) -> bytes:
     """The user's key, made by the first who needs it."""
     path = f"{home}/notice.key"
-    while True:
-        data = files.read(path, most=4096)
-        if data is not None and len(data) >= _KEY_SIZE:
-            return data
+    while (data := _read_key(path)) is None:
         temporary = f"{path}.{os.getpid()}.{os.urandom(4).hex()}.tmp"
         files.create(temporary, os.urandom(_KEY_SIZE))
         try:
@@ -75,3 +73,24 @@ def _key(home: str) -> bytes:
             pass
         finally:
             os.unlink(temporary)
+    return data
+
+
+def _read_key(path: str) -> bytes | None:
+    """The key; None if there is none. What is in its place and is none is kept apart: nothing was sealed with it."""
+    try:
+        data = files.read(path, most=4096)
+        if data is None or len(data) >= _KEY_SIZE:
+            return data
+    except Damaged:
+        pass
+    except StorageError:
+        if os.path.isfile(path) and not os.path.islink(path):
+            raise
+    try:
+        os.rename(path, f"{path}.{os.urandom(4).hex()}.bad")
+    except FileNotFoundError:
+        pass  # somebody was quicker
+    except OSError as error:
+        raise files.storage_error(path, error) from error
+    return None

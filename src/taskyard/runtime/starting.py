@@ -15,6 +15,7 @@ import sys
 from _thread import allocate_lock
 
 from taskyard.errors import StorageError
+from taskyard.runtime.folder import JobFolder
 from taskyard.runtime.keeper.request import encoded
 from taskyard.runtime.keeper.signals import ALL
 
@@ -26,6 +27,9 @@ _KEEPER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "keeper", "__
 
 #: How long a child that has nothing left to do may take to end.
 _PATIENCE = 2.0
+
+#: How often a keeper is asked for, if those before were killed over it.
+TRIES = 3
 
 #: What a keeper must not take for its own: the job in which it is started.
 _NOT_OURS = ("TASKYARD_JOB", "TASKYARD_INSTANCE")
@@ -46,6 +50,13 @@ def start_alone(request: Mapping[str, object]) -> None:
     Raises:
         StorageError: it could not be made.
     """
+    for _ in range(TRIES):
+        if is_made(request, _asked_alone(request)):
+            return
+    understood(b"")
+
+
+def _asked_alone(request: Mapping[str, object]) -> bytes:
     wanted = request_file(request)
     answer, theirs = os.pipe2(os.O_CLOEXEC)
     try:
@@ -55,7 +66,7 @@ def start_alone(request: Mapping[str, object]) -> None:
         os.close(theirs)
     said = answered(answer)
     _reap(child)  # it left its keeper behind as nobody's child, and ended
-    understood(said)
+    return said
 
 
 class Forker:
@@ -72,10 +83,10 @@ class Forker:
         Raises:
             StorageError: it could not be made.
         """
-        said = answered(self.ask(request))
-        if not said and not os.path.lexists(f"{request['home']}/jobs/{request['id']}"):
-            said = answered(self.ask(request))  # the server was killed with the request in its hands
-        understood(said)
+        for _ in range(TRIES):
+            if is_made(request, answered(self.ask(request))):
+                return
+        understood(b"")
 
     def ask(self, request: Mapping[str, object]) -> int:
         """Have a keeper forked; the descriptor its answer will come from."""
@@ -170,6 +181,27 @@ def answered(answer: int) -> bytes:
     return said
 
 
+def is_made(request: Mapping[str, object], said: bytes) -> bool:
+    """Whether the job is there, by what its keeper said; False: it was killed on the way, and another may try.
+
+    Raises:
+        StorageError: the keeper says why it could not be made.
+    """
+    if said:
+        understood(said)
+        return True
+    # Nobody has the other end of the answer open any more: neither server nor keeper lives to make it still.
+    folder = JobFolder(str(request["home"]), str(request["id"]))
+    if os.path.lexists(folder.path):
+        return True  # killed just after: the job is there, and lost
+    from taskyard.disk import files
+    from taskyard.runtime.sweeping import remove_folder
+
+    remove_folder(folder.half_made)
+    files.remove(folder.living)
+    return False
+
+
 def understood(said: bytes) -> None:
     """Raise what a keeper had to say against its job."""
     try:
@@ -177,4 +209,4 @@ def understood(said: bytes) -> None:
     except ValueError:
         raise StorageError("the keeper", "it ended before the job was there") from None
     if "error" in answer:
-        raise StorageError("the job", str(answer["error"]))
+        raise StorageError(str(answer["path"]), str(answer["error"]), advice=str(answer["advice"]))

@@ -3,22 +3,38 @@
 from __future__ import annotations
 
 import os
+import signal
+import time
 
-from taskyard.errors import JobEnded
+from taskyard.errors import BadText, Busy, JobEnded
+from taskyard.names import check_number
 from taskyard.runtime.folder import JobFolder
-from taskyard.runtime.keeper.control import LONGEST
+from taskyard.runtime.keeper.control import name_of_keeper
 from taskyard.runtime.keeper.others import send
+from taskyard.runtime.liveness import keeper_of
 from taskyard.runtime.looking import look
 from taskyard.runtime.model import Job
-from taskyard.runtime.waiting import wait, wait_all
+from taskyard.runtime.waiting import keeper_pidfd, wait, wait_all
 from taskyard.typed import NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
 #: How much longer than its grace a stop may take: KILL, the sweep, the last writes.
 _BEYOND = 8.0
+
+#: Bytes of input that fit into one message to a keeper, however they are written in JSON (6 for 1 at worst).
+PIECE = 512
+
+#: Bytes of input at once: more is a file, and its name is shorter.
+MOST_INPUT = 1_000_000
+
+#: How long a command may leave its input unread before we give up, and how often we try meanwhile, in seconds.
+_PATIENCE, _TRY_EVERY = 5.0, 0.02
+
+#: An hour: whoever wants a job to end has no longer.
+_LONGEST_GRACE = 3600.0
 
 
 class Stopped(NamedTuple):
@@ -42,11 +58,32 @@ def stop(home: str, job_ids: Sequence[str], *, by: str = "", grace: float | None
 
 def asked_to_stop(home: str, job_ids: Sequence[str], *, by: str, grace: float | None) -> tuple[list[Job], float]:
     """Ask jobs to stop; as they were before, and how long to wait for them."""
+    check_number("grace", grace, least=0.0, most=_LONGEST_GRACE)
     before = [look(home, job_id) for job_id in dict.fromkeys(job_ids)]
+    wish = {"do": "stop", "by": by, **({} if grace is None else {"grace": grace})}
     for job in before:
-        if not job.is_final:
-            send(JobFolder(home, job.id), {"do": "stop", "by": by, **({} if grace is None else {"grace": grace})})
-    return before, (3.0 if grace is None else grace) + _BEYOND
+        if not job.is_final and not send(folder := JobFolder(home, job.id), wish):
+            _signal(folder)
+    longest = max((job.grace for job in before), default=0.0) if grace is None else grace
+    return before, longest + _BEYOND
+
+
+def _signal(folder: JobFolder) -> None:
+    """Have a keeper stop its job where nothing leads into its pipe any more: it takes SIGTERM for the same wish.
+
+    The very process that holds the job's lock, and only if it is called as a keeper of it is: nobody else.
+    """
+    fd = keeper_pidfd(folder)
+    if fd is None:
+        return  # it has ended
+    try:
+        with open(f"/proc/{keeper_of(folder)}/comm", encoding="utf-8", errors="replace") as file:
+            if file.read().rstrip("\n") == name_of_keeper(folder.id):
+                signal.pidfd_send_signal(fd, signal.SIGTERM)
+    except OSError:
+        pass  # it ended meanwhile
+    finally:
+        os.close(fd)
 
 
 def outcome_of(before: Job, after: Job) -> Stopped:
@@ -74,15 +111,41 @@ def tell(home: str, job_id: str, wish: dict[str, object], *, timeout: float = 5.
     token = os.urandom(6).hex()
     if job.is_final or not send(folder, {**wish, "token": token}):
         ended = wait(home, job_id, 1.0)
+        if not ended.is_final:
+            raise Busy(f"job {job_id}", "its keeper, which does not listen", 1.0)
         raise JobEnded(ended.id, ended.status.value)
     return answer_to(folder, token, timeout)
 
 
-def check_text(text: str) -> bytes:
-    """Input for a job, if it fits into one message to its keeper."""
-    data = text.encode("utf-8", "surrogateescape")
-    if len(data) > LONGEST // 2:
-        from taskyard.errors import BadText
+def type_in(home: str, job_id: str, text: str) -> bool:
+    """Type into a job, piece by piece, as it reads; False if it takes no input, or has stopped reading.
 
-        raise BadText("input", f"has {len(data):,} bytes; at most {LONGEST // 2:,} fit at once")
+    Raises:
+        JobEnded: it is over.
+    """
+    for piece in pieces(check_text(text)):
+        deadline = time.monotonic() + _PATIENCE
+        while not tell(home, job_id, {"do": "answer", "text": piece}):
+            if not look(home, job_id).takes_input or time.monotonic() > deadline:
+                return False
+            time.sleep(_TRY_EVERY)  # its pipe is full, which only it can change, and nobody tells
+    return True
+
+
+def pieces(data: bytes) -> Iterator[str]:
+    """Input in parts that fit into a message each; a character may be cut in two, and is whole again behind it."""
+    for at in range(0, len(data), PIECE):
+        yield data[at : at + PIECE].decode("utf-8", "surrogateescape")
+
+
+def check_text(text: str) -> bytes:
+    """Input for a job as bytes, if it is not too much."""
+    try:
+        data = text.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError as error:
+        raise BadText("input", f"holds a lone surrogate (U+{ord(text[error.start]):04X})") from error
+    if len(data) > MOST_INPUT:
+        raise BadText(
+            "input", f"has {len(data):,} bytes; at most {MOST_INPUT:,} fit at once: send a file's name instead"
+        )
     return data

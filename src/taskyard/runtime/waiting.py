@@ -11,6 +11,7 @@ import os
 import select
 import time
 
+from taskyard.errors import BadValue
 from taskyard.runtime.folder import JobFolder
 from taskyard.runtime.liveness import keeper_of
 from taskyard.runtime.looking import look
@@ -24,6 +25,9 @@ if TYPE_CHECKING:
 #: Somebody closes a lost job's books: that takes milliseconds, and has no process to wait for.
 MOMENT = 0.005
 
+#: `poll` counts in milliseconds of an int: longer sleeps are taken in parts.
+_LONGEST = 1e6
+
 
 def wait(home: str, job_id: str, timeout: float | None = None) -> Job:
     """The job at its end, or as it is after `timeout` seconds.
@@ -36,6 +40,8 @@ def wait(home: str, job_id: str, timeout: float | None = None) -> Job:
 
 def wait_all(home: str, job_ids: Sequence[str], timeout: float | None = None) -> list[Job]:
     """All jobs at their ends, or as they are after `timeout` seconds, in the order asked for."""
+    if timeout is not None and timeout != timeout:
+        raise BadValue("timeout", timeout, "a number of seconds")
     deadline = None if timeout is None else time.monotonic() + timeout
     jobs = {job_id: look(home, job_id) for job_id in job_ids}
     for job_id, job in jobs.items():
@@ -57,7 +63,7 @@ def _slept(folder: JobFolder, seconds: float | None) -> bool:
     try:
         poll = select.poll()
         poll.register(pipe, 0)  # that nobody reads it is an error, and those are always told
-        poll.poll(None if seconds is None else seconds * 1000)
+        poll.poll(None if seconds is None else min(seconds, _LONGEST) * 1000)
     finally:
         os.close(pipe)
     return True
@@ -78,6 +84,10 @@ class Watched:
         return self
 
     def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Wait no longer."""
         for fd in self._fds:
             os.close(fd)
 

@@ -1,73 +1,119 @@
 """
-Watching a job from a terminal: its output as it comes, a key that moves it to the background, Ctrl+C that stops it.
+Watching a job from a terminal: its output as it comes, keys for it, one key that moves it to the background.
 
 The command does not notice any of it: it runs under its keeper and writes to its file, watched or not.
+
+    Ctrl+B (or another key)     we leave, the job goes on; its end will be told by a notice
+    Ctrl+C, SIGTERM             the job is stopped, with proof; once more, without waiting for it
+    SIGHUP                      the terminal is gone: as Ctrl+B
+    a closed pipe               the job is stopped: nobody reads it any more
 """
 
 from __future__ import annotations
 
 import os
 import select
-import sys
+import signal
 import time
 
 from taskyard.disk.inotify import Inotify
+from taskyard.errors import BackgroundDisabled, JobEnded, TaskyardError
 from taskyard.runtime.folder import JobFolder
+from taskyard.runtime.keeper.others import send
+from taskyard.runtime.steering import tell
 from taskyard.runtime.waiting import keeper_pidfd
+from taskyard.typed import NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from taskyard.cli.job.keyboard import Keyboard
+    from taskyard.cli.job.live_output import LiveOutput
+    from taskyard.cli.job.signals import Signals
     from taskyard.runtime.jobs import Jobs
     from taskyard.runtime.model import Job
 
-#: After this long without an end a person may wonder what to do.
-_HINT_AFTER = 2.0
+#: Without file events, output is looked for this often, in seconds.
+_BLIND_LOOK = 0.1
 
-_CTRL_B, _CTRL_BRACKET = b"\x02", b"\x1d"
-_CHUNK = 1 << 16
+#: A shell does not tell a running program that it is in the foreground again: so often we look, in seconds.
+_FOREGROUND_LOOK = 0.5
+
+#: Input that the command does not read yet is offered again this often, in seconds.
+_OFFER_EVERY = 0.05
+
+#: How much longer than its grace a stop may take before we say that it did not succeed.
+_BEYOND = 8.0
 
 
-class _Moved(Exception):
-    """The person sent it to the background."""
+class Seen(NamedTuple):
+    """How watching a job ended."""
+
+    job: Job
+    signal: int = 0  #: that made us leave
+    moved: bool = False  #: a person sent it to the background
 
 
-def watch(jobs: Jobs, job: Job, *, quiet: bool = False) -> Job:
-    """Show a job's output until it is over, or moved to the background."""
-    folder = JobFolder(jobs.home, job.id)
-    with _Keyboard() as keyboard:
-        view = _View(folder, keyboard, hint=not quiet and keyboard.is_on)
+class Attached:
+    """One job, watched from here."""
+
+    def __init__(
+        self,
+        jobs: Jobs,
+        job: Job,
+        *,
+        signals: Signals,
+        keyboard: Keyboard,
+        live: LiveOutput,
+        hint: str = "",
+        reads: bool = False,
+    ) -> None:
+        """Watch `job`.
+
+        Args:
+            jobs: Where it is.
+            job: As it was started.
+            signals: Those that came, since before it was started.
+            keyboard: Where keys and input come from.
+            live: Where its output goes.
+            hint: Which key moves it to the background, in words.
+            reads: Whether it reads what comes from our standard input.
+        """
+        self._jobs, self._job = jobs, job
+        self._folder = JobFolder(jobs.home, job.id)
+        self._signals, self._keyboard, self._live = signals, keyboard, live
+        self._hint, self._reads = hint, reads
+        self._held = b""  # typed, and not taken yet
+        self._offer_at = self._look_at = 0.0
+        self._input_is_over = False
+        self._stops, self._signal, self._gives_up = 0, 0, float("inf")
+        self._is_done = self._moved = False
+
+    def watch(self) -> Seen:
+        """Stay until the job is over, or we are to leave it."""
         try:
-            view.follow()
-        except _Moved:
-            jobs.to_background(job.id)
-            return jobs.get(job.id)
-        except KeyboardInterrupt:
-            stopped = jobs.stop(job.id)[0]
-            view.show()
-            return stopped.job
-    return jobs.wait(job.id)
+            with self._keyboard:
+                self._follow()
+                while not self._is_done and self._live.show():
+                    pass
+        except BrokenPipeError:
+            self._jobs.stop(self._job.id)
+            raise
+        except BaseException:
+            self._to_background()
+            raise
+        finally:
+            self._live.leave()
+        return Seen(self._jobs.wait(self._job.id, timeout=0.0 if self._is_done else _BEYOND), self._signal, self._moved)
 
-
-class _View:
-    """What was shown so far, and what to wait for."""
-
-    def __init__(self, folder: JobFolder, keyboard: _Keyboard, *, hint: bool) -> None:
-        self._folder = folder
-        self._keyboard = keyboard
-        self._hint_at = time.monotonic() + _HINT_AFTER if hint else None
-        self._output = os.open(folder.output, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
-        self._offset = 0
-
-    def follow(self) -> None:
-        """Until the job is over."""
-        events = Inotify()
-        try:
-            events.add(self._folder.path)
-            poll = select.poll()
+    def _follow(self) -> None:
+        """Until the keeper is gone, or we are."""
+        poll = select.poll()
+        poll.register(self._signals.fd, select.POLLIN)
+        events = _events(self._folder)
+        if events is not None:
             poll.register(events.fd, select.POLLIN)
-            if self._keyboard.is_on:
-                poll.register(0, select.POLLIN)
-            while (keeper := keeper_pidfd(self._folder)) is not None:
+        try:
+            while not self._is_done and (keeper := keeper_pidfd(self._folder)) is not None:
                 poll.register(keeper, select.POLLIN)
                 try:
                     self._until_gone(poll, events, keeper)
@@ -75,78 +121,149 @@ class _View:
                     poll.unregister(keeper)
                     os.close(keeper)
         finally:
-            events.close()
-        self.show()
+            if events is not None:
+                events.close()
 
-    def _until_gone(self, poll: select.poll, events: Inotify, keeper: int) -> None:
-        while True:
-            self.show()
-            ready = {fd for fd, _ in poll.poll(self._patience())}
-            if events.fd in ready:
+    def _until_gone(self, poll: select.poll, events: Inotify | None, keeper: int) -> None:
+        while not self._is_done:
+            more = self._live.show()
+            self._tell_status()
+            self._listen(poll)
+            patience = 0.0 if more else self._patience(blind=events is None)
+            ready = {fd for fd, _ in poll.poll(patience * 1000)}
+            if events is not None and events.fd in ready:
                 events.read()
-            if 0 in ready and self._keyboard.is_on and self._keyboard.wants_background():
-                raise _Moved
-            if not ready:
-                self._show_hint()
+            for number in self._signals.read():  # before any key: what came first, such as a new size, goes first
+                self._heard(number)
+            if 0 in ready:
+                self._typed(self._keyboard.read())
+            elif self._held and time.monotonic() >= self._offer_at:
+                self._offer()
+            self._is_done = self._is_done or time.monotonic() > self._gives_up
             if keeper in ready:
                 return
 
-    def _patience(self) -> float | None:
-        return None if self._hint_at is None else max(self._hint_at - time.monotonic(), 0.0) * 1000
-
-    def _show_hint(self) -> None:
-        self._hint_at = None
-        sys.stderr.write(f"({self._keyboard.key_name} moves it to the background)\n")
-
-    def show(self) -> None:
-        """Write what came since the last time."""
-        out = sys.stdout.buffer
-        while self._skip_what_is_gone() and (data := os.pread(self._output, _CHUNK, self._offset)):
-            self._offset += len(data)
-            out.write(data)
-        out.flush()
-
-    def _skip_what_is_gone(self) -> bool:
-        """Pass over what was freed since its output is larger than its cap; whether there is more to show."""
+    def _listen(self, poll: select.poll) -> None:
+        """Read standard input if it means something to us, and what was read before was taken."""
+        wanted = (self._keyboard.is_on or self._reads) and not self._held and not self._input_is_over
+        if wanted:
+            poll.register(0, select.POLLIN)
+            return
         try:
-            data = os.lseek(self._output, self._offset, os.SEEK_DATA)
-        except OSError:
-            return False  # nothing behind this place
-        if data > self._offset:
-            sys.stderr.write(f"[{data - self._offset:,} bytes were left out here]\n")
-            self._offset = data
-        return True
+            poll.unregister(0)
+        except KeyError:
+            pass  # it was not listened to
 
+    def _patience(self, *, blind: bool) -> float:
+        now = time.monotonic()
+        moments = [self._gives_up, self._offer_at if self._held else float("inf")]
+        moments.append(self._look_at if self._keyboard.is_elsewhere else self._live.next_drawing)
+        if blind:
+            moments.append(now + _BLIND_LOOK)
+        return min(max(min(moments) - now, 0.0), 3600.0)
 
-class _Keyboard:
-    """Single keys from a terminal, if there is one; Ctrl+C stays what it is."""
+    def _tell_status(self) -> None:
+        """Say how it stands, but not into what a shell shows after it put us into the background."""
+        if self._keyboard.is_elsewhere and time.monotonic() >= self._look_at:
+            self._look_at = time.monotonic() + _FOREGROUND_LOOK
+            self._keyboard.take()
+        if not self._keyboard.is_elsewhere:
+            self._live.draw_status(*self._keys())
 
-    def __init__(self) -> None:
-        self.is_on = sys.stdin is not None and sys.stdin.isatty() and sys.stdout.isatty()  # pyright: ignore[reportUnnecessaryComparison]
-        in_tmux = bool(os.environ.get("TMUX"))
-        self._key, self.key_name = (_CTRL_BRACKET, "Ctrl+]") if in_tmux else (_CTRL_B, "Ctrl+B")
-        if len(chosen := os.environ.get("TASKYARD_BACKGROUND_KEY", "")) == 1 and chosen.isalpha():
-            self._key, self.key_name = bytes([ord(chosen.upper()) & 0x1F]), f"Ctrl+{chosen.upper()}"
+    def _keys(self) -> tuple[str, ...]:
+        """Which keys do what, in words."""
+        if self._stops:
+            return ("stopping; Ctrl+C again does not wait",)
+        return (self._hint, "Ctrl+C stops it") if self._keyboard.is_on else ()
 
-    def __enter__(self) -> _Keyboard:
-        if self.is_on:
-            import termios
+    # -- input ---------------------------------------------------------------------------------
 
-            self._before = termios.tcgetattr(0)
-            now = termios.tcgetattr(0)
-            now[3] &= ~(termios.ICANON | termios.ECHO)
-            termios.tcsetattr(0, termios.TCSADRAIN, now)
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self.is_on:
-            import termios
-
-            termios.tcsetattr(0, termios.TCSADRAIN, self._before)
-
-    def wants_background(self) -> bool:
-        """Whether the key was among those pressed."""
-        data = os.read(0, 1024)
+    def _typed(self, data: bytes) -> None:
+        """Keys, or what comes through a pipe: ours, or the job's."""
         if not data:
-            self.is_on = False
-        return self._key in data
+            self._input_is_over = True
+            if self._reads and self._keyboard.how != "raw":
+                self._wish({"do": "close_input"})
+            return
+        before, leave = self._keyboard.split(data)
+        if self._reads and before:
+            self._held = before
+            self._offer()
+        if leave and self._to_background(tell_person=True):
+            self._moved = self._is_done = True
+
+    def _offer(self) -> None:
+        """Hand over what was typed; keys at once, lines when they are taken."""
+        wish: dict[str, object] = {"do": "answer", "text": self._held.decode("utf-8", "surrogateescape")}
+        if send(self._folder, wish) if self._keyboard.how == "raw" else self._wish(wish):
+            self._held = b""
+        self._offer_at = time.monotonic() + _OFFER_EVERY
+
+    def _wish(self, wish: dict[str, object]) -> bool:
+        try:
+            return tell(self._jobs.home, self._job.id, wish)
+        except JobEnded:
+            return True  # too late, and no matter any more
+
+    # -- leaving -------------------------------------------------------------------------------
+
+    def _heard(self, number: int) -> None:
+        if number in (signal.SIGINT, signal.SIGTERM):
+            self._stop(number)
+        elif number == signal.SIGHUP:
+            self._signal = number
+            if self._to_background():
+                self._is_done = True
+            else:
+                self._stop(number)
+        elif number == signal.SIGWINCH and self._live.has_screen:
+            self._resize()
+        elif number == signal.SIGTSTP:
+            self._live.leave()
+            self._keyboard.give_back()
+            self._signals.suspend()
+            self._keyboard.take()
+        elif number == signal.SIGCONT:
+            self._keyboard.take()
+
+    def _stop(self, number: int) -> None:
+        """End the job; asked again, at once; asked a third time, leave it as it is."""
+        self._signal = self._signal or number
+        self._stops += 1
+        by = "Ctrl+C" if number == signal.SIGINT else signal.Signals(number).name
+        wish: dict[str, object] = {"do": "stop", "by": by}
+        send(self._folder, wish if self._stops == 1 else {**wish, "grace": 0})
+        self._gives_up = time.monotonic() + (self._job.grace if self._stops == 1 else 0.0) + _BEYOND
+        self._is_done = self._stops > 2
+        self._live.draw_soon()
+
+    def _to_background(self, *, tell_person: bool = False) -> bool:
+        """Let the job go on without us; False if it may not, or is over."""
+        try:
+            return self._jobs.to_background(self._job.id)
+        except BackgroundDisabled as error:
+            if tell_person:
+                self._live.say(f"Error: {error}")
+        except TaskyardError:
+            pass  # it is over, or its keeper does not answer
+        return False
+
+    def _resize(self) -> None:
+        from taskyard.cli.job.keyboard import window
+
+        if (size := window()) is not None:
+            send(self._folder, {"do": "size", "rows": size[0], "columns": size[1]})
+
+
+def _events(folder: JobFolder) -> Inotify | None:
+    """What tells of growth; None where there are no more of them, and somebody has to look."""
+    try:
+        events = Inotify()
+    except OSError:
+        return None
+    try:
+        events.add(folder.path)
+    except OSError:
+        events.close()
+        return None
+    return events

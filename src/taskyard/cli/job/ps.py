@@ -1,77 +1,84 @@
-"""`taskyard ps`: the jobs of this user, those inside others below them; `taskyard release`."""
+"""`taskyard ps`: the jobs of this user, those inside others below them, each with what it printed last."""
 
 from __future__ import annotations
 
 from taskyard.cli.command import Command
 from taskyard.cli.job.shared import jobs_of
-from taskyard.cli.output import answer, columns
+from taskyard.cli.output import answer, columns, say, style
 from taskyard.clock import now_ms
-from taskyard.runtime.records import job_to_json
-from taskyard.view.text import duration, safe
+from taskyard.view.job_records import job_json
+from taskyard.view.job_text import JobRow, job_rows, tree
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Sequence
 
     from taskyard.cli.command import Args
     from taskyard.cli.parser import Parser
+    from taskyard.runtime.jobs import Jobs
     from taskyard.runtime.model import Job
+
+_NONE = "No job is running. Start one: taskyard run -d -- COMMAND; --all shows those that are over."
 
 
 def _arguments(parser: Parser) -> None:
     parser.add("-a", "--all", action="store_true", help="Also those that are over.")
+    parser.add("--watch", action="store_true", help="Stay, and show every change as it happens.")
 
 
 def _run(args: Args) -> int:
-    jobs = jobs_of(args).list(ended=args.all)
-    return answer(args, lambda: [job_to_json(job) for job in jobs], lambda: _lines(jobs), ids=(job.id for job in jobs))
-
-
-def _lines(jobs: list[Job]) -> Iterator[str]:
-    if not jobs:
-        yield "No job is running. Start one: taskyard run -d -- COMMAND"
-        return
-    now, room = now_ms(), columns()
-    for depth, job in tree(jobs):
-        age = duration(((job.end_time or now) - job.start_time) / 1000)
-        line = f"{job.id}  {_state(job):11} {age:>7}  {'  ' * depth}{safe(job.description)}"
-        yield line[:room]
-
-
-def tree(jobs: Iterable[Job]) -> Iterator[tuple[int, Job]]:
-    """Jobs in their order, each followed by those that were started inside it, with how deep they are."""
-    jobs = list(jobs)
-    known = {job.id for job in jobs}
-    inside: dict[str | None, list[Job]] = {}
-    for job in jobs:
-        inside.setdefault(job.parent if job.parent in known else None, []).append(job)
-    waiting = [(0, job) for job in reversed(inside.get(None, []))]
-    while waiting:
-        depth, job = waiting.pop()
-        yield depth, job
-        waiting += [(depth + 1, child) for child in reversed(inside.get(job.id, []))]
-
-
-def _state(job: Job) -> str:
-    if job.is_paused:
-        return "paused"
-    if job.needs_input:
-        return "needs input"
-    return job.status.value
-
-
-def _release(args: Args) -> int:
-    from taskyard.runtime import holding
-
     jobs = jobs_of(args)
-    was = holding.release(jobs.home)
-    return answer(args, lambda: {"released": was}, lambda: ["Notices flow again." if was else "Nothing was held back."])
+    if args.watch:
+        from taskyard.cli.job.watching import watch
+
+        return watch(args, jobs)
+    return show(args, jobs, jobs.list(ended=args.all))
 
 
-PS = Command(_run, _arguments, "The jobs of this user, whoever started them.", examples=("taskyard ps --all --json",))
-RELEASE = Command(
-    _release,
-    None,
-    "Let notices reach agents again, after `taskyard stop --all --hold`.",
-    examples=("taskyard release",),
+def show(args: Args, jobs: Jobs, found: Sequence[Job]) -> int:
+    """Print jobs, once. What each printed last is read only if it will be seen."""
+    if not found:
+        say(args, _NONE if not args.all else "No job was ever started here.")
+    return answer(
+        args,
+        lambda: [{**job_json(row.job), "last_line": row.last_line} for row in rows_of(jobs, found)],
+        lambda: lines_of(args, rows_of(jobs, found)),
+        ids=(job.id for _, job in tree(found)),
+    )
+
+
+def lines_of(args: Args, rows: Sequence[JobRow]) -> list[str]:
+    """Jobs as a person sees them here."""
+    return job_rows(rows, now=now_ms(), columns=columns(), style=style(args))
+
+
+def rows_of(jobs: Jobs, found: Sequence[Job], *, most: int | None = None) -> list[JobRow]:
+    """Jobs as a tree, the first `most` of them, with what each printed last."""
+    rows = list(tree(found))[:most]
+    return [JobRow(job, depth, _last_line(jobs.home, job)) for depth, job in rows]
+
+
+def _last_line(home: str, job: Job) -> str:
+    from taskyard.errors import StorageError
+    from taskyard.runtime.folder import JobFolder
+    from taskyard.runtime.output import Output
+    from taskyard.runtime.output_text import for_terminal
+    from taskyard.view.text import safe
+
+    try:
+        return safe(for_terminal(Output(JobFolder(home, job.id)).last_line())).strip()
+    except StorageError as error:
+        return safe(f"({error.why})")
+
+
+PS = Command(
+    _run,
+    _arguments,
+    "The jobs of this user, whoever started them: state, how long each has run, what it is, what it printed last.\n"
+    "Jobs that were started inside another stand below it.",
+    examples=(
+        "taskyard ps",
+        "taskyard ps --watch",
+        "taskyard ps --all --json | jq -r '.data[] | [.id, .status] | @tsv'",
+    ),
 )

@@ -2,45 +2,67 @@
 
 from __future__ import annotations
 
-import sys
+import argparse
 
 from taskyard.cli.command import Command
-from taskyard.cli.job.shared import EXITS, exit_code, jobs_of
-from taskyard.cli.output import answer, say
-from taskyard.cli.values import seconds, size
+from taskyard.cli.job.shared import EXITS, as_our_fault, jobs_of
+from taskyard.cli.output import answer
+from taskyard.cli.values import assignment, seconds, seconds_or_none, size, whole
 from taskyard.errors import UsageError
 from taskyard.kinds.shell import Shell
-from taskyard.runtime.records import job_to_json
+from taskyard.view.job_records import job_json
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from taskyard.cli.command import Args
     from taskyard.cli.parser import Parser
 
+#: In a single word that has one of these, a shell is meant.
+_SHELL_SIGNS = frozenset(" \t\n|&;<>()$`")
+
 
 def _arguments(parser: Parser) -> None:
     parser.add("-d", "--detach", action="store_true", help="Leave it in the background, and print its id.")
-    parser.add("--name", metavar="NAME", help="What people see, if not the command.")
+    parser.add("--name", metavar="TEXT", help="What people see, if not the command.")
     parser.add("--cwd", metavar="DIR", help="Where it runs, if not here.")
-    parser.add("--timeout", type=seconds, metavar="TIME", help="End it after this long: 90s, 10m.")
+    parser.add("--env", type=assignment, action="append", default=[], metavar="X=Y", help="Set a variable; repeatable.")
+    parser.add("--timeout", type=seconds, metavar="TIME", help="End it after this long: 90s, 10m. Pauses do not count.")
     parser.add("--output-cap", type=size, metavar="SIZE", help="Keep at most this much output on disk: 32MB.")
-    parser.add("--stdin", action="store_true", help="Input can be sent to it: taskyard send ID TEXT.")
+    parser.add("--stdin", action="store_true", help="Input can be sent to it: taskyard send JOB TEXT.")
     parser.add("--pty", action="store_true", help="Give it a terminal of its own.")
+    parser.add("--after", action="append", default=[], metavar="JOB", help="Only if this job completes; repeatable.")
+    parser.add(
+        "--after-any", action="append", default=[], metavar="JOB", help="Once this job is over, however it ended."
+    )
+    parser.add("--retry", type=whole, default=0, metavar="N", help="Try again after a failure, at most this often.")
+    parser.add(
+        "--retry-delay", type=seconds_or_none, default=1.0, metavar="TIME", help="Before that: 1s, then 2s, 4s, … 60s."
+    )
+    parser.add("--grace", type=seconds_or_none, default=3.0, metavar="TIME", help="Between TERM and KILL: 3s.")
     parser.add("--on-parent-exit", choices=("kill", "keep"), help="When whoever started it ends.")
     parser.add("--leave-children", action="store_true", help="Let processes it leaves behind go on.")
-    parser.add("--after", action="append", default=[], metavar="JOB", help="Only when this job has ended; repeatable.")
-    parser.add("--retry", type=int, default=0, metavar="N", help="Try again after a failure, at most this often.")
-    parser.add("--grace", type=seconds, default=3.0, metavar="TIME", help="Between TERM and KILL: 3s.")
-    parser.add("command", nargs="*", metavar="CMD", help="After --: words, or one text for bash.")
+    parser.add("command", nargs=argparse.REMAINDER, metavar="CMD", help="Its words, or one text for bash.")
 
 
 def _run(args: Args) -> int:
-    if not args.command:
+    spec = _spec(args)
+    jobs = jobs_of(args)
+    if not args.detach:
+        from taskyard.cli.job.foreground import run
+
+        return as_our_fault(lambda args: run(args, jobs, spec))(args)
+    job = jobs.start(spec, after=args.after, after_any=args.after_any)
+    return answer(args, lambda: job_json(job), lambda: [job.id], ids=[job.id])
+
+
+def _spec(args: Args) -> Shell:
+    words = args.command[1:] if args.command[:1] == ["--"] else args.command
+    if not words:
         raise UsageError("What shall run? taskyard run [-d] -- COMMAND…")
-    command = args.command[0] if len(args.command) == 1 and " " in args.command[0].strip() else args.command
-    spec = Shell(
-        command,
+    return Shell(
+        words[0] if len(words) == 1 and not _SHELL_SIGNS.isdisjoint(words[0].strip()) else words,
         cwd=args.cwd,
+        env=_environment(args.env),
         name=args.name,
         timeout=args.timeout,
         output_cap=args.output_cap,
@@ -50,28 +72,28 @@ def _run(args: Args) -> int:
         grace=args.grace,
         leave_children=args.leave_children,
         retries=args.retry,
+        retry_delay=args.retry_delay,
     )
-    jobs = jobs_of(args)
-    job = jobs.start(spec, backgrounded=args.detach, after=args.after)
-    if args.detach:
-        shown = {**job_to_json(job), "output": job.output_file}
-        return answer(args, lambda: shown, lambda: [f"{job.id}"], ids=[job.id])
-    from taskyard.cli.job.attached import watch
 
-    job = watch(jobs, job, quiet=args.quiet or args.as_json)
-    if args.as_json:
-        answer(args, lambda: {**job_to_json(job), "backgroundTaskId": None if job.is_final else job.id}, list)
-    if not job.is_final:
-        say(args, f"It goes on in the background: {job.id}. See `taskyard logs -f {job.id}`.")
-        return 0
-    sys.stdout.flush()
-    return exit_code([job])
+
+def _environment(given: list[tuple[str, str]]) -> dict[str, str] | None:
+    import os
+
+    return {**os.environ, **dict(given)} if given else None
 
 
 RUN = Command(
     _run,
     _arguments,
-    "Run a command as a job. Attached: its output is shown, Ctrl+B moves it to the background, Ctrl+C stops it.",
-    examples=("taskyard run -d -- npm test", "taskyard run -- 'make && make install'", "taskyard run --pty -- top"),
-    exits=EXITS,
+    "Run a command as a job. With -d it is left in the background. Else its output is shown: Ctrl+B (in tmux Ctrl+],\n"
+    "or the setting background_key) moves it to the background as it is, Ctrl+C stops it with everything it started.\n"
+    "Several words run as they are, one text with spaces or shell signs runs in bash. With --pty, keys go to the\n"
+    "command, Ctrl+C too; with --stdin, what comes from standard input.",
+    examples=(
+        "taskyard run -d -- npm test",
+        "taskyard run -- 'make && make install'",
+        "taskyard run -d --after b3k9x0q2m --retry 2 --timeout 10m -- ./deploy.sh",
+        "taskyard run --pty -- top",
+    ),
+    exits=(*EXITS, "130  Ctrl+C"),
 )

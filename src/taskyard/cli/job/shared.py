@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import signal
 
 from taskyard import config, paths
+from taskyard.errors import TaskyardError
 from taskyard.names import check_name
 from taskyard.runtime.jobs import Jobs
 from taskyard.runtime.model import JobStatus
@@ -12,15 +14,21 @@ from taskyard.surroundings import hook_files
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable, Sequence
 
     from taskyard.cli.command import Args
+    from taskyard.cli.parser import Parser
     from taskyard.runtime.model import Job
 
 #: As shells and `timeout` say it.
 NOT_FINISHED, OUR_FAULT = 124, 125
 
-EXITS = ("N  the job's own exit code", "124  not finished in time", "125  Taskyard itself failed", "128+N  signal N")
+EXITS = (
+    "N  the job's own exit code; of several, the first that is not 0",
+    "124  not finished in time",
+    "125  it never ran, or was lost, or Taskyard itself failed",
+    "128+N  ended by signal N; 143 also where it was stopped and said 0",
+)
 
 
 def jobs_of(args: Args) -> Jobs:
@@ -28,6 +36,11 @@ def jobs_of(args: Args) -> Jobs:
     name = args.by or os.environ.get("TASKYARD_AGENT")
     agent = check_name("an agent", name) if name else None
     return Jobs(paths.home(), agent=agent, settings=config.load(), hook_files=hook_files, alone=True)
+
+
+def one_job(parser: Parser) -> None:
+    """An argument for the id of a job."""
+    parser.add("id", metavar="JOB", help="The job's id, as `taskyard ps` shows it.")
 
 
 def exit_code(jobs: Iterable[Job]) -> int:
@@ -38,23 +51,32 @@ def exit_code(jobs: Iterable[Job]) -> int:
 def _code(job: Job) -> int:
     if job.end is None:
         return NOT_FINISHED
-    if job.end.exit_code is not None:
-        return job.end.exit_code
     if job.end.signal is not None:
         return 128 + job.end.signal
-    return 0 if job.status is JobStatus.COMPLETED else OUR_FAULT
+    if job.status is JobStatus.KILLED and not job.end.exit_code:
+        return 128 + signal.SIGTERM  # it was ended before it was done, however politely it went
+    if job.end.exit_code is not None:
+        return job.end.exit_code
+    return OUR_FAULT
 
 
-def ended_line(job: Job) -> str:
-    """How a job ended, in a line."""
-    from taskyard.view.text import duration, safe
+def as_our_fault(run: Callable[[Args], int]) -> Callable[[Args], int]:
+    """A command that ends as a job did: a failure of our own must not look like the job's."""
 
-    what = f"{job.id} {safe(job.description)}"
-    if job.end is None:
-        return f"{what}: {job.status.value}"
-    how = {
-        "exited": f"exit code {job.end.exit_code}",
-        "signal": f"killed by signal {job.end.signal}",
-    }.get(job.end.cause, job.end.cause)
-    more = f", {safe(job.end.error)}" if job.end.error else ""
-    return f"{what}: {job.status.value} ({how}{more}) after {duration(job.end.duration_ms / 1000)}"
+    def told_apart(args: Args) -> int:
+        try:
+            return run(args)
+        except TaskyardError as error:
+            if error.exit_code != TaskyardError.exit_code:
+                raise
+            from taskyard.cli.output import report
+
+            report(error, as_json=args.as_json)
+            return OUR_FAULT
+
+    return told_apart
+
+
+def one_or_all(shown: Sequence[object], *, asked_for_one: bool) -> object:
+    """One id, one answer; several, a list."""
+    return shown[0] if asked_for_one else list(shown)

@@ -1,134 +1,146 @@
-"""`taskyard wait`, `stop`, `pause`, `resume`, `send`: steering jobs that any process started."""
+"""`taskyard wait`, `pause`, `resume`, `send`: jobs that any process started, awaited and steered."""
 
 from __future__ import annotations
 
 import sys
 
 from taskyard.cli.command import Command
-from taskyard.cli.job.shared import EXITS, ended_line, exit_code, jobs_of
-from taskyard.cli.output import answer
+from taskyard.cli.job.shared import EXITS, as_our_fault, exit_code, jobs_of, one_job, one_or_all
+from taskyard.cli.output import answer, is_terminal, style
 from taskyard.cli.values import seconds
-from taskyard.errors import UsageError
-from taskyard.runtime.records import job_to_json
+from taskyard.errors import Conflict, JobNotBegun, NoInput, UsageError
+from taskyard.runtime.model import JobStatus
 from taskyard.runtime.steering import check_text
+from taskyard.view.job_records import job_json
+from taskyard.view.job_text import ended_line
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from taskyard.cli.command import Args
     from taskyard.cli.parser import Parser
     from taskyard.runtime.model import Job
-    from taskyard.runtime.steering import Stopped
-
-
-def _id_arguments(parser: Parser) -> None:
-    parser.add("ids", nargs="+", metavar="ID", help="The job, or several.")
-
-
-def _one_argument(parser: Parser) -> None:
-    parser.add("id", metavar="ID", help="The job.")
 
 
 def _wait_arguments(parser: Parser) -> None:
-    _id_arguments(parser)
+    parser.add("ids", nargs="+", metavar="JOB", help="The job's id, or several.")
     parser.add("--timeout", type=seconds, metavar="TIME", help="At most this long: 90s, 10m. Exit code 124 then.")
 
 
 def _wait(args: Args) -> int:
     found = jobs_of(args).wait_all(args.ids, timeout=args.timeout)
-    answer(args, lambda: _shown(found), lambda: [ended_line(job) for job in found], ids=args.ids)
+    answer(
+        args,
+        lambda: one_or_all([job_json(job) for job in found], asked_for_one=len(args.ids) == 1),
+        lambda: [ended_line(job, style(args)) for job in found],
+        ids=args.ids,
+    )
     return exit_code(found)
 
 
-def _shown(jobs: Sequence[Job]) -> object:
-    """One id, one job; several, a list."""
-    shown = [{"exitCode": None, "signal": None, **job_to_json(job)} for job in jobs]
-    for record in shown:
-        record["exit_code"] = record["exitCode"]
-    return shown[0] if len(shown) == 1 else shown
-
-
-def _stop_arguments(parser: Parser) -> None:
-    parser.add("ids", nargs="*", metavar="ID", help="The job, or several.")
-    parser.add("--all", action="store_true", help="Every job of this user.")
-    parser.add("--hold", action="store_true", help="Let no notice wake an agent until `taskyard release`.")
-    parser.add("--grace", type=seconds, metavar="TIME", help="Between TERM and KILL, if not the job's own 3s.")
-
-
-def _stop(args: Args) -> int:
-    if bool(args.ids) == args.all:
-        raise UsageError("Which job? Give its id, or several, or --all. See `taskyard ps`.")
-    jobs = jobs_of(args)
-    if args.hold:
-        from taskyard.runtime import holding
-
-        holding.put_on(jobs.home)
-    ids = [job.id for job in jobs.list()] if args.all else args.ids
-    stopped = jobs.stop(*ids, grace=args.grace)
-    answer(args, lambda: _stops(stopped), lambda: [_stop_line(each) for each in stopped], ids=ids)
-    return 0 if all(each.is_done for each in stopped) else 1
-
-
-def _stops(stopped: Sequence[Stopped]) -> object:
-    shown = [{**job_to_json(each.job), "outcome": each.outcome} for each in stopped]
-    return shown[0] if len(shown) == 1 else shown
-
-
-def _stop_line(stopped: Stopped) -> str:
-    end = stopped.job.end
-    line = f"{stopped.outcome.replace('_', ' ')}: {ended_line(stopped.job)}"
-    if end is not None and end.survivors:
-        line += f"; still alive: {', '.join(map(str, end.survivors))}"
-    if end is not None and end.kept:
-        line += f"; kept: {', '.join(end.kept)}"
-    return line
-
-
 def _pause(args: Args) -> int:
-    return _steered(args, jobs_of(args).pause(args.id), "paused", "was paused already")
+    jobs = jobs_of(args)
+    changed = jobs.pause(args.id)
+    job = jobs.get(args.id)
+    if not changed and not job.is_paused:
+        raise _cannot(job, "paused")
+    return _steered(args, job, changed, "is paused, and its clock with it" if changed else "was paused already")
 
 
 def _resume(args: Args) -> int:
-    return _steered(args, jobs_of(args).resume(args.id), "goes on", "was not paused")
+    jobs = jobs_of(args)
+    changed = jobs.resume(args.id)
+    job = jobs.get(args.id)
+    if not changed and job.status is JobStatus.PENDING:
+        raise _cannot(job, "resumed")
+    return _steered(args, job, changed, "goes on" if changed else "was not paused")
+
+
+def _cannot(job: Job, what: str) -> Conflict:
+    if job.status is JobStatus.PENDING:
+        return JobNotBegun(job.id, job.waits_for)
+    return Conflict(f"Job {job.id} is about to end and cannot be {what}. See `taskyard wait {job.id}`.")
+
+
+def _steered(args: Args, job: Job, changed: bool, words: str) -> int:
+    return answer(
+        args,
+        lambda: {**job_json(job), "changed": changed},
+        lambda: [f"{job.id} {words}."],
+        ids=[job.id],
+    )
 
 
 def _send_arguments(parser: Parser) -> None:
-    _one_argument(parser)
-    parser.add("text", nargs="?", metavar="TEXT", help="A line; from stdin if not given.")
+    one_job(parser)
+    parser.add("text", nargs="?", metavar="TEXT", help="A line. Everything on standard input if not given.")
     parser.add("-n", "--no-newline", action="store_true", help="Exactly this text, without a newline behind it.")
-    parser.add("--eof", action="store_true", help="Then let it read to the end.")
+    parser.add("--eof", action="store_true", help="Then let it read to the end; alone, only that.")
 
 
 def _send(args: Args) -> int:
-    text = sys.stdin.read() if args.text is None else args.text + ("" if args.no_newline else "\n")
+    text = _typed(args)
     check_text(text)
-    done = jobs_of(args).send(args.id, text, close=args.eof)
-    return _steered(args, done, "got it", "takes no input, or does not read: start it with --stdin or --pty")
+    jobs = jobs_of(args)
+    job = jobs.get(args.id)
+    if job.status is JobStatus.PENDING:
+        raise JobNotBegun(job.id, job.waits_for)
+    if not job.is_final and not job.takes_input:
+        raise NoInput(
+            job.id, "takes no input", "Only one started with --stdin or --pty does, until its input is closed."
+        )
+    if not jobs.send(args.id, text, close=args.eof):
+        why = "does not read what it is sent" if jobs.get(args.id).takes_input else "has closed its input"
+        raise NoInput(job.id, why, f"See what it does: `taskyard logs {job.id}`.")
+    count = len(text.encode("utf-8", "surrogateescape"))
+    return answer(
+        args,
+        lambda: {**job_json(jobs.get(args.id)), "sent": count, "eof": args.eof},
+        lambda: [f"{job.id} got {count:,} {'byte' if count == 1 else 'bytes'}{' and the end' if args.eof else ''}."],
+        ids=[job.id],
+    )
 
 
-def _steered(args: Args, done: bool, yes: str, no: str) -> int:
-    answer(args, lambda: {"id": args.id, "done": done}, lambda: [f"{args.id} {yes if done else no}."], ids=[args.id])
-    return 0 if done else 5
+def _typed(args: Args) -> str:
+    """What is to be sent: an argument is a line, standard input is taken as it is."""
+    if args.text is not None:
+        return str(args.text) + ("" if args.no_newline else "\n")
+    if is_terminal(sys.stdin):
+        if args.eof:
+            return ""
+        raise UsageError("What shall be sent? Give TEXT, or pipe it in: printf 'y\\n' | taskyard send JOB")
+    return sys.stdin.buffer.read().decode("utf-8", "surrogateescape")
 
 
 WAIT = Command(
-    _wait,
+    as_our_fault(_wait),
     _wait_arguments,
-    "Wait until jobs are over, and end as they did.",
-    examples=("taskyard wait b1a2b3c4d --timeout 10m",),
+    "Wait until jobs are over, and end as they did. Interrupting it (Ctrl+C) leaves the jobs alone.",
+    examples=("taskyard wait b3k9x0q2m", "taskyard wait b3k9x0q2m b7k2m3x0q --timeout 10m --json"),
     exits=EXITS,
 )
-STOP = Command(
-    _stop,
-    _stop_arguments,
-    "End jobs with everything they started. `stopped` means that the kernel says nobody is left.",
-    examples=("taskyard stop b1a2b3c4d", "taskyard stop --all --hold"),
-)
 PAUSE = Command(
-    _pause, _one_argument, "Stop every process of a job, and its clock.", examples=("taskyard pause b1a2b3c4d",)
+    _pause,
+    one_job,
+    "Stop every process of a job where it is, and its clock: a time limit does not go on meanwhile.",
+    examples=("taskyard pause b3k9x0q2m",),
+    exits=("5  it is over, or has not begun",),
 )
-RESUME = Command(_resume, _one_argument, "Let a paused job go on.", examples=("taskyard resume b1a2b3c4d",))
+RESUME = Command(
+    _resume,
+    one_job,
+    "Let a paused job go on.",
+    examples=("taskyard resume b3k9x0q2m",),
+    exits=("5  it is over, or has not begun",),
+)
 SEND = Command(
-    _send, _send_arguments, "Type into a job that was started with --stdin or --pty.", examples=("taskyard send ID y",)
+    _send,
+    _send_arguments,
+    "Type into a job that was started with --stdin or --pty, whoever started it. TEXT is sent as a line;\n"
+    "without it, everything on standard input is sent as it is.",
+    examples=(
+        "taskyard send b3k9x0q2m y",
+        "taskyard send b3k9x0q2m --eof < answers.txt",
+        "taskyard send b3k9x0q2m -n $'\\x03'        (Ctrl+C, to a job with --pty)",
+    ),
+    exits=("5  it takes no input, does not read, is over, or has not begun",),
 )

@@ -30,6 +30,7 @@ ROWS: Mapping[str, Row] = {
     "reset": Row(f"{_HERE}.removal:RESET", "Put the whole list away"),
     "restore": Row(f"{_HERE}.restore:RESTORE", "Bring removed tasks back"),
     "log": Row(f"{_HERE}.log:LOG", "What happened, by whom and why"),
+    "events": Row(f"{_HERE}.events:EVENTS", "What happened, as JSON lines, live if wanted"),
     "import": Row(f"{_HERE}.portable:IMPORT", "Add the tasks of a JSON, Markdown or CSV file"),
     "export": Row(f"{_HERE}.portable:EXPORT", "The list as JSON, Markdown, CSV, DOT or Mermaid"),
 }

@@ -1,7 +1,8 @@
 """
 How a job comes into the world: built under a hidden name, locked by its keeper, then renamed.
 
-Nobody ever sees a job without a keeper. A keeper that dies on the way leaves a hidden folder, which means nothing.
+Nobody ever sees a job without a keeper. A keeper that dies on the way leaves a hidden folder and a name among the
+living that leads nowhere; both mean nothing.
 """
 
 from __future__ import annotations
@@ -11,7 +12,10 @@ import json
 import os
 
 from taskyard.disk import files
-from taskyard.runtime.folder import JobFolder
+from taskyard.errors import StorageError
+from taskyard.runtime import telling
+from taskyard.runtime.folder import JobFolder, is_there, living_folder
+from taskyard.runtime.keeper import kernel
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,9 +23,12 @@ if TYPE_CHECKING:
 
 _NEW = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
+#: Bytes for the end, the notice, a first outbox with its folders and the key, a block each, and some to spare.
+_LAST_WORDS = 65536
 
-#: How many answers stay in a record for those who asked.
-_ANSWERS = 15
+
+#: How many answers stay in a record: whoever asked may be slow to read, and many may ask.
+_ANSWERS = 100
 
 
 class Born:
@@ -34,51 +41,111 @@ class Born:
         *,
         parent: str | None = None,
         arguments: Mapping[str, object] | None = None,
+        event_segments: int | None = None,
     ) -> None:
-        """Build it, and let it be seen. `arguments` is what a handler is asked for."""
+        """Build it, let it be seen, and tell of it.
+
+        Args:
+            folder: Where.
+            record: What `job.json` says from the start.
+            parent: The job it is started inside.
+            arguments: What a handler is asked for.
+            event_segments: How many segments of the stream of events are kept; None: all.
+        """
         self.folder = folder
         self.record = record
         self._answers: dict[str, object] = {}
-        half = folder.half_made
         try:
-            os.mkdir(half, 0o700)
+            self._build(arguments)
+        except OSError as error:
+            self._clear_away()
+            raise files.storage_error(folder.half_made, error) from error
+        except StorageError:
+            self._clear_away()
+            raise
+        if parent is not None:
+            self._tell_parent(parent)
+        # Where in the stream it began is written with what the record says next.
+        self.record[telling.POSITION] = telling.started(folder, record, keep=event_segments)
+
+    def _build(self, arguments: Mapping[str, object] | None) -> None:
+        folder, half = self.folder, self.folder.half_made
+        try:
+            for place in (f"{folder.home}/jobs", living_folder(folder.home)):
+                files.check_private_folder(place)
         except FileNotFoundError:
-            files.make_private_folder(f"{folder.home}/jobs")
-            os.mkdir(half, 0o700)
+            files.make_private_folder(living_folder(folder.home))
         # A POSIX lock: no child inherits it, and it tells its holder's number. It would be lost if we closed
-        # any descriptor of this file, so nobody else in this process ever opens it.
-        self._lock = os.open(f"{half}/keeper.lock", _NEW, 0o600)
+        # any descriptor of this file, so nobody else in this process ever opens it. Opened by its name among the
+        # living: whoever follows that folder hears of our death, as the kernel closes the file then.
+        self._lock = os.open(folder.living, _NEW, 0o600)
         fcntl.lockf(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        self._keep_room()
+        os.mkdir(half, 0o700)
+        os.link(folder.living, f"{half}/keeper.lock")
         os.mkfifo(f"{half}/control", 0o600)
         # For both ways, so that it never ends: writers come and go.
         self.control = os.open(f"{half}/control", os.O_RDWR | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
         self.output = os.open(f"{half}/output", _NEW | os.O_APPEND, 0o600)
         if arguments is not None:
-            files.create(f"{half}/arguments.json", _encoded({"type": record["type"], "arguments": arguments}))
-        files.create(f"{half}/job.json", _encoded(record))
+            files.create(f"{half}/arguments.json", _encoded({"type": self.record["type"], "arguments": arguments}))
+        files.create(f"{half}/job.json", _encoded(self.record))
         self.descriptor = os.open(half, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         os.rename(half, folder.path)
-        if parent is not None:
-            self._tell_parent(parent)
+
+    def _keep_room(self) -> None:
+        """Have room for our last words, in the one file that nobody writes: the job itself may fill the disk."""
+        try:
+            kernel.reserve(self._lock, 0, _LAST_WORDS)
+        except OSError as error:
+            if error.errno in kernel.FULL:
+                raise
+            # else nothing can be reserved here: then we take what is there in the end
+
+    def give_room(self) -> bool:
+        """Let go of what was kept, for others or to write with it; False if that was done before."""
+        has_some = os.fstat(self._lock).st_blocks > 0
+        if has_some:
+            os.ftruncate(self._lock, 0)
+        return has_some
+
+    def check_place(self) -> None:
+        """Refuse to write where our folder was: what is there now may lead anywhere.
+
+        Raises:
+            StorageError: it was moved away.
+        """
+        if not is_there(self.folder) or not os.path.samestat(os.fstat(self.descriptor), os.lstat(self.folder.path)):
+            raise StorageError(self.folder.path, "it is not the folder of the job any more")
+
+    def _clear_away(self) -> None:
+        """Leave nothing of a job that could not be made."""
+        from taskyard.runtime.sweeping import remove_folder
+
+        try:
+            remove_folder(self.folder.half_made)
+            files.remove(self.folder.living)
+        except (OSError, StorageError):
+            pass  # what is wrong is told by whoever called
 
     def _tell_parent(self, parent: str) -> None:
         """Let the job we were started inside know of us, so that it can take us along when it ends."""
-        children = JobFolder(self.folder.home, parent).children
+        folder = JobFolder(self.folder.home, parent)
         try:
-            os.mkdir(children, 0o700)
-        except FileExistsError:
-            pass
-        except FileNotFoundError:
-            return  # it is gone, with all its records
-        try:
-            files.create(f"{children}/{self.folder.id}", b"")
-        except FileExistsError:
-            pass
+            if is_there(folder):  # else it is gone, with all its records
+                files.make_private_folder(folder.children)
+                files.create(f"{folder.children}/{self.folder.id}", b"")
+        except (FileExistsError, StorageError):
+            pass  # it ends without us then
 
     def change(self, **changes: object) -> None:
-        """Put a changed record in place."""
+        """Put a changed record in place. On a full disk it stays as it was: no reason to give up the job."""
         self.record.update(changes)
-        files.replace(self.folder.record, _encoded(self.record))
+        try:
+            self.check_place()
+            files.replace(self.folder.record, _encoded(self.record))
+        except StorageError:
+            pass  # the next change brings this one along
 
     def answer(self, wish: Mapping[str, object], done: object) -> None:
         """Let whoever made a wish see what came of it, if they asked to."""

@@ -3,6 +3,7 @@ Wishes that reach a keeper: one JSON object a line, through the `control` pipe.
 
     {"do": "stop", "by": "ada", "grace": 3}     {"do": "pause"}    {"do": "resume"}
     {"do": "answer", "text": "y\n"}            {"do": "close_input"}
+    {"do": "size", "rows": 24, "columns": 80}   {"do": "background"}
 
 At most 4,096 bytes each, which the kernel writes in one piece. With a `token`, what came of it is in the job's
 record under `answers`. Whatever cannot be read is passed over.
@@ -24,6 +25,15 @@ LONGEST = 4096
 
 #: So much of a line without an end is garbage.
 _MOST = 16 * LONGEST
+
+
+#: What the kernel keeps of a process's name, in bytes.
+_LONGEST_NAME = 15
+
+
+def name_of_keeper(job_id: str) -> str:
+    """What the keeper of a job is called in `ps`."""
+    return f"taskyard:{job_id}"[:_LONGEST_NAME]
 
 
 class Wishes:

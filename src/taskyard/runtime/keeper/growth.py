@@ -5,6 +5,9 @@ While it is quiet nothing is asked: the kernel signals the next write (dnotify o
 grows, a tick looks at its size, often enough that the fastest writer cannot pass the cap in between.
 Above the cap the oldest blocks are freed and the newest half stays; offsets stay true and the
 command never notices.
+
+The command writes to the file itself, so only the kernel hears that the disk is full. A write that it cuts
+short fills the last block to its end: an output that ends there is a reason to ask for room.
 """
 
 from __future__ import annotations
@@ -12,12 +15,15 @@ from __future__ import annotations
 import fcntl
 import os
 
-from taskyard.runtime.keeper.kernel import punch
+from taskyard.runtime.keeper.kernel import punch, why_full
 
 #: No pipe or page cache takes more than this, in bytes a second.
 _FASTEST = 2_500_000_000
 
 _BLOCK = 4096
+
+#: The smallest block any disk has.
+SECTOR = 512
 
 #: How much later than asked for a busy machine may wake us, in seconds.
 _LATE = 0.02
@@ -42,6 +48,7 @@ class Growth:
         self._looked = now
         self.base = 0  #: everything before this offset was freed
         self.last = now  #: when it last grew, as far as we looked
+        self.lost = ""  #: why some of it could not be written, if the disk was full
         self.is_armed = False
 
     @property
@@ -65,6 +72,8 @@ class Growth:
         self._looked = now
         if grown:
             self.last = now
+            if not self._size % SECTOR and not self.lost:
+                self.lost = why_full(self._output, self._size)
         if self._on_disk + soon > self._cap:
             self._free(found.st_size)
         return grown != 0
@@ -73,9 +82,15 @@ class Growth:
         start, stop = self.base - self.base % _BLOCK, (size - self._cap // 2) // _BLOCK * _BLOCK
         if stop <= start:
             return
-        if not punch(self._output, start, stop - start):
+        if punch(self._output, start, stop - start):
+            self.base = stop
+        elif self._on_disk > self._cap:
             raise Full
-        self.base = stop
+
+    @property
+    def is_far_above(self) -> bool:
+        """Whether it is above its cap by so much that there is no time to be polite."""
+        return self._on_disk > self._cap + self._cap // 4
 
     def arm(self) -> None:
         """Have the next write signalled. A look must follow, since one may have come just before."""
@@ -86,6 +101,12 @@ class Growth:
         """How long the fastest writer takes from here to the cap, halved for safety."""
         room = max(self._cap - self._on_disk, self._cap // 8)
         return min(room / _FASTEST / 2, _SLOWEST_TICK)
+
+    def kept_from(self) -> int:
+        """Where the part begins that is to be kept when it is over: the newest half, also where nothing was freed."""
+        if self._on_disk <= self._cap or self._size <= self._cap:
+            return self.base
+        return max(self.base, (self._size - self._cap // 2) // _BLOCK * _BLOCK)
 
     def tail(self, most: int) -> bytes:
         """The last bytes of it."""

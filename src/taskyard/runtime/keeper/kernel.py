@@ -10,6 +10,16 @@ _PR_SET_NAME = 15
 _PR_SET_CHILD_SUBREAPER = 36
 _KEEP_SIZE, _PUNCH_HOLE = 1, 2
 
+_BLOCK = 4096
+
+#: Bytes that programs write at once. A write that is refused for its size leaves the room that is too small for it.
+_LARGE_WRITE = 128 * 1024
+
+_PLENTY = 64 * 1024 * 1024
+
+#: How a disk says that there is no room: for anybody, or for this user.
+FULL = (errno.ENOSPC, errno.EDQUOT)
+
 _libc = ctypes.CDLL(None, use_errno=True)
 
 # Found and described once, so that a forked keeper only has to call them.
@@ -40,14 +50,40 @@ def reserve(fd: int, start: int, length: int) -> None:
         raise OSError(code, os.strerror(code))
 
 
+def why_full(fd: int, size: int) -> str:
+    """Why a write behind the first `size` bytes of a file may fail now for want of room; "" if there is enough.
+
+    A block is reserved by it, which the next write takes; a truncation to the size it has gives it back.
+    """
+    try:
+        reserve(fd, size, _BLOCK)
+    except OSError as error:
+        if error.errno in FULL:
+            return named(error)
+        # Nothing can be reserved here, such as on NFS. What the file system says of itself must do.
+    return "" if _has(fd, _LARGE_WRITE) else named(OSError(errno.ENOSPC, ""))
+
+
+def has_plenty(fd: int) -> bool:
+    """Whether there is so much room around a file that only a quota can refuse a write."""
+    return _has(fd, _PLENTY)
+
+
+def _has(fd: int, size: int) -> bool:
+    room = os.fstatvfs(fd)
+    free = room.f_bfree if os.geteuid() == 0 else room.f_bavail
+    return not room.f_blocks or free * room.f_frsize >= size
+
+
+def named(error: OSError) -> str:
+    """An error by its name and in words: `ENOSPC: No space left on device`."""
+    code = error.errno or errno.EIO
+    return f"{errno.errorcode.get(code, code)}: {os.strerror(code)}"
+
+
 def punch(fd: int, start: int, length: int) -> bool:
     """Free the blocks of a file between two offsets, which read as zeros from then on.
 
-    False where the file system cannot.
+    False where the file system cannot, or not now: a full disk may have no room for the list of holes.
     """
-    if _fallocate(fd, _KEEP_SIZE | _PUNCH_HOLE, start, length) == 0:
-        return True
-    code = ctypes.get_errno()
-    if code in (errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL):
-        return False
-    raise OSError(code, os.strerror(code))
+    return bool(_fallocate(fd, _KEEP_SIZE | _PUNCH_HOLE, start, length) == 0)

@@ -8,6 +8,7 @@ below us are never signalled: their jobs end by their own rules, or are to survi
 from __future__ import annotations
 
 import os
+import time
 
 from taskyard.runtime.keeper import tree
 from taskyard.runtime.keeper.signals import signal
@@ -57,6 +58,21 @@ class Ladder:
         if now < self._gives_up:
             return None
         return below
+
+
+def sweep(but: Collection[int]) -> list[int]:
+    """Kill everybody below us at once, and stay until they are gone; those who survive it."""
+    ladder = Ladder(cause="", by="", grace=0.0, now=time.monotonic())
+    while True:
+        try:
+            while os.waitpid(-1, os.WNOHANG)[0]:
+                pass
+        except ChildProcessError:
+            return []
+        survivors = ladder.step(time.monotonic(), but)
+        if survivors is not None or not tree.below(os.getpid(), but=but):
+            return survivors or []
+        time.sleep(_ROUND)
 
 
 def frozen(pid: int, but: Collection[int]) -> list[int]:

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
-import errno
 import os
+import time
 
 from taskyard.clock import now_ms
 from taskyard.disk import files
 from taskyard.errors import StorageError
-from taskyard.runtime import ending, news, sinks
-from taskyard.runtime.keeper.kernel import punch, reserve
+from taskyard.runtime import ending, news, sinks, telling
+from taskyard.runtime.keeper.growth import SECTOR
+from taskyard.runtime.keeper.idle import Rest
+from taskyard.runtime.keeper.kernel import FULL, has_plenty, punch, why_full
+from taskyard.runtime.keeper.ladder import sweep
 from taskyard.runtime.keeper.loop import Loop
+from taskyard.runtime.keeper.others import Others
 from taskyard.runtime.keeper.queue import Queue
 from taskyard.runtime.keeper.wires import Wires
 from taskyard.runtime.model import End, JobStatus
 from taskyard.runtime.records import end_to_json
+from taskyard.typed import cast
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,24 +27,50 @@ if TYPE_CHECKING:
     from taskyard.runtime.keeper.request import Request
 
 
+_BLOCK = 4096
+
+#: How much of the oldest output is given up for the words on how the job ended, in bytes; a second time and more.
+_GIVEN_UP = 65536
+
+#: Seconds between tries to write the end on a disk where others take every block that becomes free; None: no more.
+_PAUSES = (0.0, 0.01, 0.1, 0.5, 1.0, 2.0, 5.0, 10.0, 10.0, None)
+
+#: Attempts whose ends a record tells of.
+_REMEMBERED = 20
+
+
 def live(born: Born, request: Request, *, settings: str) -> None:
-    """Keep one job to its end. `settings`: as for `finish`."""
-    wires = Wires(born, request, lambda tail: news.tell_stall(born.folder, born.record, tail))
+    """Keep one job to its end, whatever happens on the way. `settings`: as for `finish`."""
     queue = Queue(born, request)
-    finish(born, _life(born, request, wires, queue), settings=settings)
+    try:
+        end = _lived(born, request, queue)
+    except Exception as error:  # the truth about our own failure, too, and nobody left behind
+        others = Others(born.folder)
+        survivors = tuple(sweep(others.keepers()))
+        end = End("error", error=f"its keeper failed: {error}", survivors=survivors, kept=tuple(others.kept()))
+        end = end._replace(proof="partial" if survivors else "proved", at=now_ms(), size=os.fstat(born.output).st_size)
+    finish(born, end, settings=settings)
     queue.close()
     born.hang_up()  # before our own end, which takes longer than all of this
 
 
-def _life(born: Born, request: Request, wires: Wires, queue: Queue) -> End:
+def _lived(born: Born, request: Request, queue: Queue) -> End:
+    wires = Wires(born, request, lambda tail: _tell_stall(born, tail))
     if not queue.try_now():
         while not queue.is_over:
             wires.sleep(queue.until, queue)
     if queue.stopped_by is not None:
         return End("stopped", by=queue.stopped_by, at=now_ms())
+    if queue.refused:
+        return End("error", error=queue.refused, at=now_ms())
     end = _attempts(born, request, wires)
-    wires.drain()
-    return end._replace(output_lost=wires.lost) if wires.lost else end
+    return end._replace(output_lost=wires.lost or end.output_lost)
+
+
+def _tell_stall(born: Born, tail: str) -> None:
+    """Say that the job seems to wait for an answer: to whoever started it, and to those who follow its progress."""
+    news.tell_stall(born.folder, born.record, tail)
+    telling.progress(born.folder, born.record, needs_input=True)
 
 
 def _attempts(born: Born, request: Request, wires: Wires) -> End:
@@ -53,7 +84,19 @@ def _attempts(born: Born, request: Request, wires: Wires) -> End:
         if end.status is not JobStatus.FAILED or attempt > request.retries:
             return end
         attempt += 1
-        born.change(attempt=attempt)
+        _note_attempt(born, end, attempt)
+        rest = Rest(request, attempt)
+        while not rest.is_over:
+            wires.sleep(rest.until, rest)
+        if rest.stopped_by is not None:
+            return end._replace(cause="stopped", by=rest.stopped_by, at=now_ms())
+
+
+def _note_attempt(born: Born, end: End, attempt: int) -> None:
+    """Write down how an attempt ended, and that another comes."""
+    earlier = born.record.get("earlier")
+    known = cast("list[object]", earlier) if isinstance(earlier, list) else []
+    born.change(attempt=attempt, earlier=[*known, end_to_json(end)][-_REMEMBERED:])
 
 
 def finish(born: Born, end: End, *, settings: str = "") -> None:
@@ -61,44 +104,57 @@ def finish(born: Born, end: End, *, settings: str = "") -> None:
 
     `settings` names the file in which sinks may be set up, where nothing else can (`sinks.settings_file`).
     """
-    if end.base:
-        end = _compacted(born, end)
-    trouble = _disk_trouble(born.output)
-    if trouble and not end.output_lost:
-        end = end._replace(output_lost=trouble)
-    told = news.of_end(born.folder, born.record, end)
-    facts = end_to_json(end)
-    hooks = born.record.get("hooks")
-    try:
-        ending.decide(born.folder, facts, told, hooks=hooks)
-    except StorageError as error:
-        if not _make_room(born):
-            raise
-        if not ending.carry_out(born.folder, hooks=hooks):
-            ending.decide(born.folder, {**facts, "outputLost": error.why}, told, hooks=hooks)
+    end = _compacted(born, end)
+    end = end._replace(output_lost=end.output_lost or _why_full(born, end))
+    told: dict[str, object] | None = None
+    is_decided = False
+    for pause in _PAUSES:
+        try:
+            born.check_place()
+            told = told or news.of_end(born.folder, born.record, end)
+            hooks = born.record.get("hooks")
+            if not (is_decided and ending.carry_out(born.folder, hooks=hooks)):
+                ending.decide(born.folder, end_to_json(end), told, hooks=hooks)
+            break
+        except StorageError as error:
+            if not is_full(error) or pause is None:
+                raise
+            time.sleep(pause)  # somebody may have been quicker to take the room we gave back
+            is_decided = True  # perhaps: what was written stands
+            end = end._replace(output_lost=end.output_lost or error.why)
+            _make_room(born)
+    born.give_room()
     if told is not None and sinks.may_be_set_up(settings):
         sinks.start_sinks(born.folder.home, told)
 
 
-def _make_room(born: Born) -> bool:
-    """Give back some blocks of our own output, so that there is room to say how the job ended."""
+def is_full(error: StorageError) -> bool:
+    """Whether there was no room, for anybody or for this user."""
+    return isinstance(error.__cause__, OSError) and error.__cause__.errno in FULL
+
+
+def _make_room(born: Born) -> None:
+    """Take what was kept for this, or give up some of our own output: there must be room to say how the job ended."""
     size = os.fstat(born.output).st_size
-    return size > 0 and punch(born.output, 0, min(size, 65536) // 4096 * 4096 or 4096)
+    if not born.give_room() and size:
+        punch(born.output, 0, min(size, _GIVEN_UP) // _BLOCK * _BLOCK or _BLOCK)
 
 
-def _disk_trouble(output: int) -> str:
-    """Why a write to the output fails now, if one does: the command's own writes will have failed alike."""
-    size = os.fstat(output).st_size
-    try:
-        reserve(output, size, 4096)
-        punch(output, size, 8192)  # given back: an output keeps no more than it holds
-    except OSError as error:
-        return (error.strerror or str(error)) if error.errno in (errno.ENOSPC, errno.EDQUOT) else ""
-    return ""
+def _why_full(born: Born, end: End) -> str:
+    """Why a write to the output fails now, if one does: the command's own may have failed alike."""
+    size = os.fstat(born.output).st_size
+    if (size % SECTOR or not size) and has_plenty(born.output):
+        return ""  # nothing was printed, or the last of it fitted
+    why = why_full(born.output, size)
+    if end.proof == "proved":  # nobody writes any more, and an output keeps no more than it holds
+        os.ftruncate(born.output, size)
+    return why
 
 
 def _compacted(born: Born, end: End) -> End:
     """Replace an output whose head was freed by one that says so in words, then goes on with what was kept."""
+    if not end.base:
+        return end
     header = f"[{end.base:,} bytes were left out here: the output was larger than its cap]\n".encode()
     temporary = f"{born.folder.output}.{os.getpid()}.tmp"
     try:

@@ -12,9 +12,9 @@ import time
 
 from taskyard.clock import now_ms
 from taskyard.disk.processes import process_start
-from taskyard.runtime.keeper import command, tree
+from taskyard.runtime.keeper import command, oom, tree
 from taskyard.runtime.keeper.growth import Full, Growth
-from taskyard.runtime.keeper.ladder import Ladder
+from taskyard.runtime.keeper.ladder import Ladder, frozen
 from taskyard.runtime.keeper.others import Others
 from taskyard.runtime.keeper.signals import signal
 from taskyard.runtime.keeper.stall import TAIL, looks_like_a_question
@@ -27,6 +27,9 @@ if TYPE_CHECKING:
     from taskyard.runtime.keeper.wires import Wires
 
 _now = time.monotonic
+
+#: What a shell ends with when its command was killed: 128 and the signal.
+_KILLED = 128 + signal.SIGKILL
 
 
 class Loop:
@@ -41,6 +44,7 @@ class Loop:
         self._began = _now()
         self._pid = 0
         self._status: int | None = None  # the command's, as waitpid gave it
+        self._oom_kills = 0
         self._ladder: Ladder | None = None
         self._survivors: list[int] = []
         self._leftovers = 0
@@ -59,6 +63,7 @@ class Loop:
         except command.NotStarted as why:
             return self._ended("error", why.code, None, why.why)
         self._born.change(pid=self._pid, pidStart=process_start(self._pid), startTime=now_ms(), waitsFor="")
+        self._oom_kills = oom.kills()
         self._growth.arm()
         self._look_at_output()
         while not self.is_over:
@@ -68,9 +73,10 @@ class Loop:
     def _until(self) -> float:
         """When to look up even if nothing happens."""
         if self._ladder is not None:
-            return self._ladder.until
-        moments = (self._timeout_at(), self._stall_at(), self._tick_at())
-        return min(filter(None, moments), default=float("inf"))
+            moments = [self._ladder.until, self._tick_at()]  # the cap holds also while it ends
+        else:
+            moments = [self._timeout_at(), self._stall_at(), self._tick_at()]
+        return min((moment for moment in moments if moment is not None), default=float("inf"))
 
     def _timeout_at(self) -> float | None:
         if self._request.timeout is None or self._paused_at is not None:
@@ -109,6 +115,8 @@ class Loop:
         """Whoever started us is gone."""
         if self._request.on_parent_exit == "kill":
             self.stop("stopped", by="its starter's end")
+        elif not self._born.record.get("isBackgrounded"):
+            self._born.change(isBackgrounded=True)  # nobody watches it any more: its end will be told
 
     def _reap(self) -> None:
         try:
@@ -141,7 +149,7 @@ class Loop:
                 self._growth.arm()
                 grew = self._growth.look(now)
         except Full:
-            self.stop("output_cap", by="its output's cap")
+            self.stop("output_cap", by="its output's cap", grace=0.0 if self._growth.is_far_above else None)
             grew = True
         if grew and self._asked:
             self._asked = False
@@ -166,7 +174,10 @@ class Loop:
         return self._ladder is not None and bool(self._ladder.cause)
 
     def stop(self, cause: str, *, by: str, grace: float | None = None) -> None:
-        """End the whole tree; a second wish can only make it faster."""
+        """End the whole tree; a second wish can only make it faster. What has ended by itself was not stopped."""
+        self._reap()
+        if self.is_over:
+            return
         grace = self._request.grace if grace is None else grace
         if self._is_stopping and self._ladder is not None:
             self._ladder.hurry(_now() + grace)
@@ -183,7 +194,7 @@ class Loop:
         assert self._ladder is not None
         survivors = self._ladder.step(now, self._others.keepers())
         if survivors is not None:
-            self._survivors = survivors
+            self._survivors = [*survivors, *self._others.survivors()]
             self.is_over = True
 
     # -- pause and input ---------------------------------------------------------------------
@@ -192,7 +203,8 @@ class Loop:
         """Stop the clock and every process; whether they were running."""
         if self._paused_at is not None or self._ladder is not None:
             return False
-        tree.signal_all(tree.below(os.getpid(), but=self._others.keepers()), signal.SIGSTOP)
+        frozen(os.getpid(), self._others.keepers())
+        self._others.tell({"do": "pause"})
         self._paused_at = _now()
         self._born.change(isPaused=True)
         return True
@@ -203,6 +215,7 @@ class Loop:
             return False
         self._unpaused()
         tree.signal_all(tree.below(os.getpid(), but=self._others.keepers()), signal.SIGCONT)
+        self._others.tell({"do": "resume"})
         self._born.change(isPaused=False, totalPausedMs=round(self._paused * 1000))
         return True
 
@@ -223,11 +236,14 @@ class Loop:
         stopped = self._ladder.cause if self._ladder is not None else ""
         if self._status is None:
             return stopped or "exited", None, None
-        if os.WIFEXITED(self._status):
-            return stopped or "exited", os.WEXITSTATUS(self._status), None
-        return stopped or "signal", None, os.WTERMSIG(self._status)
+        code = os.WEXITSTATUS(self._status) if os.WIFEXITED(self._status) else None
+        number = os.WTERMSIG(self._status) if code is None else None
+        if not stopped and (number == signal.SIGKILL or code == _KILLED) and oom.kills() > self._oom_kills:
+            return "oom", code, number
+        return stopped or ("exited" if number is None else "signal"), code, number
 
     def _ended(self, cause: str, code: int | None, number: int | None, error: str = "") -> End:
+        self._wires.drain_all()
         try:
             self._growth.look(_now())
         except (Full, OSError):
@@ -246,5 +262,6 @@ class Loop:
             duration_ms=round((_now() - self._began) * 1000),
             paused_ms=round(self._paused * 1000),
             size=self._growth.size,
-            base=self._growth.base,
+            base=self._growth.kept_from(),
+            output_lost=self._growth.lost,
         )

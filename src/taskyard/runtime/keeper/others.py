@@ -8,15 +8,38 @@ from __future__ import annotations
 
 import json
 import os
+import stat
 
+from taskyard.errors import StorageError
 from taskyard.runtime.ending import read
 from taskyard.runtime.folder import JobFolder
 from taskyard.runtime.ids import is_job_id
 from taskyard.runtime.liveness import keeper_of
+from taskyard.typed import NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
+
+
+#: Jobs inside jobs beyond this are a circle that somebody wrote by hand.
+_DEEPEST = 16
+
+
+class Inner(NamedTuple):
+    """A job inside another."""
+
+    folder: JobFolder
+    keeper: int  #: its process number; 0: somebody closes the books of a lost one
+    outer: str  #: the job it is inside of, by that one's word
+
+    def fate(self) -> str:
+        """What shall become of it when that one ends: kill or keep; "" if it is not inside that one by its own word."""
+        try:
+            record = read(self.folder.record) or {}
+        except StorageError:
+            return ""  # something was planted in its place
+        return str(record.get("onParentExit")) if record.get("parent") == self.outer else ""
 
 
 class Others:
@@ -24,61 +47,70 @@ class Others:
 
     def __init__(self, folder: JobFolder) -> None:
         self._folder = folder
-        self._kept: list[str] = []
 
-    def _living(self) -> Iterator[tuple[JobFolder, int]]:
+    def _living(self, inside: JobFolder | None = None, depth: int = 0) -> Iterator[Inner]:
+        """Those inside us that have a keeper; of one that has none, those inside it: they are ours now."""
+        outer = inside or self._folder
         try:
-            names = os.listdir(self._folder.children)
+            names = os.listdir(outer.children)
         except OSError:
             return
         for name in names:
-            if is_job_id(name):
-                folder = JobFolder(self._folder.home, name)
-                pid = keeper_of(folder)
-                if pid is not None:
-                    yield folder, pid
+            if not is_job_id(name) or name == self._folder.id:  # to ask about our own lock would lose it
+                continue
+            folder = JobFolder(self._folder.home, name)
+            pid = keeper_of(folder)
+            if pid is not None:
+                yield Inner(folder, pid, outer.id)
+            elif depth < _DEEPEST:
+                yield from self._living(folder, depth + 1)
 
     def keepers(self) -> frozenset[int]:
         """The keepers' process numbers."""
-        return frozenset(pid for _, pid in self._living())
+        return frozenset(inner.keeper for inner in self._living() if inner.keeper)
 
     def stop_children(self, *, by: str, grace: float) -> None:
-        """Ask those that end with us to end; remember those that shall survive."""
-        self._kept = []
-        for folder, _ in self._living():
-            if _stays(folder):
-                self._kept.append(folder.id)
-            else:
-                send(folder, {"do": "stop", "by": by, "grace": grace})
+        """Ask those that end with us to end."""
+        self.tell({"do": "stop", "by": by, "grace": grace})
+
+    def tell(self, wish: Mapping[str, object]) -> None:
+        """Say something to those that end with us."""
+        for inner in self._living():
+            if inner.fate() == "kill":
+                send(inner.folder, wish)
 
     def are_settled(self, *, stopping: bool) -> bool:
         """Whether only such jobs are left inside us that we need not wait for; the others are asked to end."""
         if not stopping:
             self.stop_children(by=f"the end of {self._folder.id}", grace=3.0)
-        return all(_stays(folder) for folder, _ in self._living())
+        return not any(inner.fate() == "kill" for inner in self._living())
+
+    def survivors(self) -> list[int]:
+        """The keepers of those that should have ended with us, and live."""
+        return [inner.keeper for inner in self._living() if inner.keeper and inner.fate() == "kill"]
 
     def kept(self) -> list[str]:
-        """Those that survive us."""
-        if not os.access(self._folder.children, os.F_OK):
-            return []  # as nearly always, and without an exception
-        return [folder.id for folder, _ in self._living() if _stays(folder)]
+        """Those that survive us because they shall."""
+        return [inner.folder.id for inner in self._living() if inner.fate() == "keep"]
 
 
-def _stays(folder: JobFolder) -> bool:
-    record = read(folder.record)
-    return record is not None and record.get("onParentExit") == "keep"
-
-
-def send(folder: JobFolder, wish: dict[str, object]) -> bool:
+def send(folder: JobFolder, wish: Mapping[str, object]) -> bool:
     """Say something to a job's keeper; False if it does not live."""
     try:
         fd = os.open(folder.control, os.O_WRONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
     except OSError:
         return False
     try:
-        os.write(fd, json.dumps(wish).encode() + b"\n")
+        if not stat.S_ISFIFO(os.fstat(fd).st_mode):
+            return False  # nobody listens to a file that was put in its place
+        os.write(fd, encoded(wish))
     except OSError:
         return False
     finally:
         os.close(fd)
     return True
+
+
+def encoded(wish: Mapping[str, object]) -> bytes:
+    """A wish as it goes through the pipe: on a line of its own, also behind one that somebody left unfinished."""
+    return b"\n" + json.dumps(wish, ensure_ascii=False).encode("utf-8", "surrogatepass") + b"\n"

@@ -1,5 +1,6 @@
 """
-Waiting for a turn: for other jobs to end, then for one of the slots that limit how many run at once.
+Waiting for a turn: for other jobs to end, then for one of the slots that limit how many run at once, then for the
+minute to have room for another start.
 
 A slot is a byte of a lock file: the kernel gives it back when its keeper ends, however it ends. Whoever finds none
 looks again four times a second, as no signal tells of a lock that was given back.
@@ -11,9 +12,11 @@ import time
 
 from taskyard.disk.files import make_private_folder
 from taskyard.disk.kernel_lock import RangeLock
-from taskyard.errors import StorageError
+from taskyard.errors import JobNotFound, StorageError
 from taskyard.runtime.folder import JobFolder
+from taskyard.runtime.keeper.idle import Idle
 from taskyard.runtime.liveness import keeper_of
+from taskyard.runtime.model import JobStatus
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,22 +25,26 @@ if TYPE_CHECKING:
 
 _TICK = 0.25
 
+#: Why one that was to come after another may not run.
+_HOW = {JobStatus.FAILED: "failed", JobStatus.KILLED: "was stopped"}
 
-class Queue:
-    """One job's place in line; wishes reach it as they reach a running job."""
+
+class Queue(Idle):
+    """One job's place in line."""
 
     def __init__(self, born: Born, request: Request) -> None:
+        super().__init__(request, 0.0)
         self._born = born
-        self._request = request
-        self._locks: list[tuple[RangeLock, int]] = []  # with the number of slots in each
-        self._next = 0.0
-        self.is_over = False
-        self.stopped_by: str | None = None
+        self._locks: list[tuple[RangeLock, str]] = []  # with the name of each queue
+        self.refused = ""  #: why it may never run, if so
 
     def try_now(self) -> bool:
         """Whether it is our turn already; if not, the record says what we wait for."""
-        reason = self._reason()
         self._next = time.monotonic() + _TICK
+        reason = self._reason()
+        if self.refused:
+            self.is_over = True
+            return True
         if reason:
             if self._born.record.get("waitsFor") != reason:
                 self._born.change(waitsFor=reason)
@@ -47,74 +54,73 @@ class Queue:
 
     def _reason(self) -> str:
         """What we wait for; nothing if our turn has come."""
-        for other in self._request.after:
+        for other in (*self._request.after, *self._request.after_any):
             if keeper_of(JobFolder(self._request.home, other)) is not None:
                 return f"job {other}"
+        if self._request.after and self._is_refused():
+            return ""
         if not self._locks:
             self._open()
-        for lock, limit in self._locks:
-            if not _has_slot(lock, limit):
-                for taken, _ in self._locks:
-                    taken.release()
-                return self._limit()
+        for lock, name in self._locks:
+            if not _has_slot(lock, self._request.slots[name]):
+                self._give_back()
+                return self._limit(name)
+        if self._request.starts_per_minute and (seconds := self._until_a_start()):
+            self._give_back()
+            self._next = time.monotonic() + seconds
+            return self._rate(seconds)
         return ""
 
     def _open(self) -> None:
         """Open the files of our slots, made by the first who needs them."""
         folder = f"{self._request.home}/slots"
-        for name, limit in self._request.slots.items():
+        for name in self._request.slots:
             try:
                 lock = RangeLock(f"{folder}/{name}")
             except StorageError:
                 make_private_folder(folder)
                 lock = RangeLock(f"{folder}/{name}")
-            self._locks.append((lock, limit))
+            self._locks.append((lock, name))
+
+    def _is_refused(self) -> bool:
+        """Whether a job that must have completed did not."""
+        from taskyard.runtime.looking import look
+
+        for other in self._request.after:
+            try:
+                status = look(self._request.home, other).status
+            except JobNotFound:
+                status = JobStatus.FAILED  # its folder was removed by hand: nobody can say that it completed
+            if status is not JobStatus.COMPLETED:
+                self.refused = f"it was to run after job {other}, which {_HOW[status]}"
+        return bool(self.refused)
+
+    def _until_a_start(self) -> float:
+        from taskyard.runtime.keeper.starts import ask
+
+        return ask(f"{self._request.home}/slots/starts", self._request.starts_per_minute)
+
+    def _rate(self, seconds: float) -> str:
+        moment = time.strftime("%H:%M:%S", time.localtime(time.time() + seconds + 0.999))
+        return f"a start (at most {self._request.starts_per_minute} a minute), until {moment}"
+
+    def _give_back(self) -> None:
+        for lock, _ in self._locks:
+            lock.release()
 
     def close(self) -> None:
         """Give back the slot, in a process that outlives its job."""
         for lock, _ in self._locks:
             lock.close()
 
-    def _limit(self) -> str:
-        limits = ", ".join(f"{limit} {name}" for name, limit in sorted(self._request.slots.items()))
+    def _limit(self, *names: str) -> str:
+        limits = ", ".join(f"{self._request.slots[name]} {name}" for name in names)
         return f"a slot (at most {limits} at once)"
-
-    @property
-    def until(self) -> float:
-        """When to look again."""
-        return self._next
-
-    # -- what a running job does too -----------------------------------------------------------
 
     def woken(self) -> None:
         """The time has come to look, or something happened."""
         if not self.is_over and time.monotonic() >= self._next:
             self.try_now()
-
-    def stop(self, cause: str, *, by: str, grace: float | None = None) -> None:
-        """End without ever having run."""
-        self.stopped_by = by
-        self.is_over = True
-
-    def starter_died(self) -> None:
-        """Whoever started us is gone."""
-        if self._request.on_parent_exit == "kill":
-            self.stop("stopped", by="its starter's end")
-
-    def grew(self) -> None:
-        """Our own record changed: nothing to see."""
-
-    def pause(self) -> bool:
-        """A job that has not begun cannot be paused."""
-        return False
-
-    def resume(self) -> bool:
-        """Nor go on."""
-        return False
-
-    def answer(self, data: bytes) -> bool:
-        """Nor read."""
-        return False
 
 
 def _has_slot(lock: RangeLock, limit: int) -> bool:

@@ -29,13 +29,18 @@ class Request(NamedTuple):
     pty: bool = False
     leave_children: bool = False
     on_parent_exit: str = "keep"
-    starter: Sequence[int] | None = None  #: process number and start of whoever must outlive it
+    starter: Sequence[int] | None = None  #: process number and start of whoever must outlive it, or watches it
     parent: str | None = None
     recipient: str = "me"
     slots: Mapping[str, int] = {}  #: how many may run at once, by the name of the queue
-    after: Sequence[str] = ()
+    starts_per_minute: int = 0  #: how many jobs may begin within any minute; 0: as many as like
+    after: Sequence[str] = ()  #: jobs that must have completed
+    after_any: Sequence[str] = ()  #: jobs that must be over, however they ended
     retries: int = 0
+    event_segments: int | None = None  #: how many segments of the stream of events are kept; None: all
     arguments: Mapping[str, object] | None = None  #: for a handler, which then has the last word on how it went
+    retry_delay: float = 1.0  #: seconds before the second attempt; twice as long before each further one
+    window: Sequence[int] | None = None  #: rows and columns of its terminal
 
 
 _PLAN = Request._fields.index("plan")

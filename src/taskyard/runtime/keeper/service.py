@@ -9,10 +9,12 @@ import sys
 from _socket import CMSG_LEN, socket
 
 from taskyard.disk import files
+from taskyard.errors import StorageError
 from taskyard.runtime import sinks
 from taskyard.runtime.folder import JobFolder
-from taskyard.runtime.keeper import kernel, life
+from taskyard.runtime.keeper import kernel, life, oom
 from taskyard.runtime.keeper.birth import Born
+from taskyard.runtime.keeper.control import name_of_keeper
 from taskyard.runtime.keeper.request import decoded
 from taskyard.runtime.keeper.signals import DEAF, HEARD, signal
 
@@ -46,6 +48,7 @@ def serve(fd: int) -> NoReturn:
     os.environ.pop("LD_BIND_NOW", None)  # meant for us alone
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # keepers that end are nobody's to wait for
     kernel.be_called("taskyard-forker")
+    oom.kills()  # found once, and known to all keepers
     gc.collect()
     gc.freeze()  # so that no collection in a child touches what it shares with us
     sock = socket(fileno=fd)
@@ -76,9 +79,10 @@ def _keep(fd: int, answer: int) -> NoReturn:
                 request.record,
                 parent=request.parent,
                 arguments=request.arguments,
+                event_segments=request.event_segments,
             )
-        except Exception as error:
-            _say(answer, {"id": request.id, "error": str(error)})
+        except StorageError as error:
+            _say(answer, {"id": request.id, "path": error.path, "error": error.why, "advice": error.advice})
             raise
         _say(answer, {"id": request.id, "pid": os.getpid()})
         _let_go(answer)
@@ -96,7 +100,7 @@ def _stand_alone(job_id: str) -> None:
     signal.pthread_sigmask(signal.SIG_BLOCK, HEARD)
     os.setsid()
     kernel.adopt_orphans()
-    kernel.be_called(f"taskyard:{job_id}")
+    kernel.be_called(name_of_keeper(job_id))
 
 
 def _say(answer: int, said: dict[str, object]) -> None:

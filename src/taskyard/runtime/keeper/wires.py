@@ -12,7 +12,7 @@ import select
 import time
 
 from taskyard.disk.processes import process_start
-from taskyard.runtime.keeper import command
+from taskyard.runtime.keeper import command, kernel
 from taskyard.runtime.keeper.control import Wishes
 from taskyard.runtime.keeper.signals import HEARD, signal
 
@@ -21,14 +21,29 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from taskyard.runtime.keeper.birth import Born
+    from taskyard.runtime.keeper.idle import Idle
     from taskyard.runtime.keeper.loop import Loop
-    from taskyard.runtime.keeper.queue import Queue
     from taskyard.runtime.keeper.request import Request
 
 #: `poll` counts in milliseconds of an int: longer sleeps are taken in parts.
 _LONGEST = 1e6
 
 _CHUNK = 65536
+
+#: A terminal gives 4 kB at a time. After so many the cap is looked at, and wishes are heard.
+_AT_ONCE = 16
+
+#: No terminal holds back more: 640 kB.
+_ALL = 256
+
+#: Whoever asks for something has a name that is shorter.
+_LONGEST_NAME = 200
+
+#: Rows and columns of a terminal that nobody looks at.
+_USUAL_WINDOW = (24, 80)
+
+#: Bytes that wait for a terminal whose program does not read; beyond that, nobody can be typing.
+_MOST_UNREAD = 65536
 
 
 class Wires:
@@ -50,12 +65,15 @@ class Wires:
                 self._poll.register(fd, select.POLLIN)
         self._input: int | None = None  # into the command: a pipe, or its terminal
         self._terminal: int | None = None
+        self._window = request.window or _USUAL_WINDOW
+        self._unread = b""  # typed into the terminal, and not taken by it yet
         self.lost = ""  #: why output could not be kept, if so
 
     # -- the command -------------------------------------------------------------------------
 
     def start(self, request: Request, output: int) -> int:
         """Start the command with what it reads from and writes to; its process number."""
+        self._let_go()
         if request.pty:
             return self._start_in_terminal(request, output)
         if not request.stdin:
@@ -69,12 +87,10 @@ class Wires:
         return pid
 
     def _start_in_terminal(self, request: Request, output: int) -> int:
-        import struct
-        import termios  # a library that few keepers need
 
         ours, theirs = os.openpty()
         try:
-            fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
+            _set_window(theirs, self._window)
             name = os.ttyname(theirs)
             for fd in (ours, theirs):
                 os.set_inheritable(fd, False)
@@ -89,14 +105,59 @@ class Wires:
         self._poll.register(ours, select.POLLIN)
         return pid
 
+    def _let_go(self) -> None:
+        """Close what an earlier attempt read from, with what its terminal still shows kept."""
+        self.drain()
+        if self._terminal is not None:
+            self._poll.unregister(self._terminal)
+        if self._input is not None:
+            os.close(self._input)
+        self._input = self._terminal = None
+        self._unread = b""
+
     def type_in(self, data: bytes) -> bool:
         """Give the command something to read; False if it reads from nobody, or does not read."""
         if self._input is None:
             return False
+        if self._input == self._terminal:
+            if len(self._unread) + len(data) > _MOST_UNREAD:
+                return False
+            self._unread += data
+            self._type_on(self._input)
+            return True
         try:
             return os.write(self._input, data) == len(data)
+        except BlockingIOError:
+            return False  # it may read later
         except OSError:
+            self._take_no_more(self._input)
             return False
+
+    def _take_no_more(self, pipe: int) -> None:
+        """The command reads to the end of what it got; whoever looks at the job sees that it takes no more."""
+        os.close(pipe)
+        self._input = None
+        self._born.change(takesInput=False)
+
+    def _type_on(self, terminal: int) -> None:
+        """Hand the terminal what it takes of what was typed; the kernel tells when it takes more."""
+        try:
+            self._unread = self._unread[os.write(terminal, self._unread) :]
+        except BlockingIOError:
+            pass
+        except OSError:
+            self._unread = b""  # nobody has it open any more
+        self._poll.modify(terminal, select.POLLIN | (select.POLLOUT if self._unread else 0))
+
+    def resize(self, rows: object, columns: object) -> bool:
+        """Give the command's terminal another size, now and at every further attempt; False if it has none."""
+        if type(rows) is not int or type(columns) is not int or not (0 < rows < 65536 and 0 < columns < 65536):
+            return False
+        self._window = (rows, columns)
+        if self._terminal is None:
+            return False
+        _set_window(self._terminal, self._window)
+        return True
 
     def close_input(self) -> bool:
         """Let the command read to the end; False if it reads from nobody."""
@@ -104,49 +165,52 @@ class Wires:
             return False
         if self._input == self._terminal:
             return self.type_in(b"\x04")
-        os.close(self._input)
-        self._input = None
+        self._take_no_more(self._input)
         return True
 
     # -- sleeping ----------------------------------------------------------------------------
 
-    def sleep(self, until: float, loop: Loop | Queue) -> None:
+    def sleep(self, until: float, loop: Loop | Idle) -> None:
         """Until the kernel has news or a moment is reached; then tell `loop`."""
         seconds = min(max(until - time.monotonic(), 0.0), _LONGEST)
-        for fd, _ in self._poll.poll(seconds * 1000):
+        for fd, what in self._poll.poll(seconds * 1000):
             if fd == self._wake:
                 self._hear_signals(loop)
             elif fd == self._born.control:
                 for wish in self._wishes.read():
                     self._grant(wish, loop)
             elif fd == self._terminal:
+                if what & select.POLLOUT:
+                    self._type_on(fd)
                 self.drain()
             else:
                 self._poll.unregister(fd)
                 loop.starter_died()
         loop.woken()
 
-    def _hear_signals(self, loop: Loop | Queue) -> None:
+    def _hear_signals(self, loop: Loop | Idle) -> None:
         numbers = set(os.read(self._wake, 4096))
         if signal.SIGIO in numbers:
             loop.grew()
         if signal.SIGTERM in numbers:
             loop.stop("stopped", by="SIGTERM to its keeper")
 
-    def _grant(self, wish: dict[str, object], loop: Loop | Queue) -> None:
+    def _grant(self, wish: dict[str, object], loop: Loop | Idle) -> None:
         """Do what somebody asked for through the pipe."""
         what, by, grace = wish.get("do"), wish.get("by"), wish.get("grace")
         done: object = False
         if what == "stop":
-            in_time = float(grace) if isinstance(grace, (int, float)) and grace >= 0 else None
-            loop.stop("stopped", by=by if isinstance(by, str) else "", grace=in_time)
+            in_time = float(grace) if isinstance(grace, (int, float)) and 0 <= grace <= _LONGEST else None
+            loop.stop("stopped", by=by[:_LONGEST_NAME] if isinstance(by, str) else "", grace=in_time)
             done = True
         elif what == "pause":
             done = loop.pause()
         elif what == "resume":
             done = loop.resume()
         elif what == "answer" and isinstance(text := wish.get("text"), str):
-            done = loop.answer(text.encode("utf-8", "surrogateescape"))
+            done = loop.answer(_bytes(text))
+        elif what == "size":
+            done = self.resize(wish.get("rows"), wish.get("columns"))
         elif what == "close_input":
             done = self.close_input()
         elif what == "background":
@@ -154,9 +218,11 @@ class Wires:
             done = True
         self._born.answer(wish, done)
 
-    def drain(self) -> None:
-        """Bring what the terminal shows to the output."""
-        while self._terminal is not None:
+    def drain(self, reads: int = _AT_ONCE) -> None:
+        """Bring what the terminal shows to the output; not all at once where there is no end of it."""
+        for _ in range(reads):
+            if self._terminal is None:
+                return
             try:
                 data = os.read(self._terminal, _CHUNK)
             except BlockingIOError:
@@ -165,20 +231,40 @@ class Wires:
                 data = b""  # how a terminal says that nobody has it open any more
             if not data:
                 self._poll.unregister(self._terminal)
-                self._terminal = None
+                os.close(self._terminal)
+                self._terminal = self._input = None
                 return
             self._keep(data)
+
+    def drain_all(self) -> None:
+        """Bring the rest, after the command's end: no more than the kernel holds back."""
+        self.drain(_ALL)
 
     def _keep(self, data: bytes) -> None:
         try:
             while data:
                 data = data[os.write(self._born.output, data) :]
         except OSError as error:
-            self.lost = error.strerror or str(error)
+            self.lost = kernel.named(error)
+
+
+def _bytes(text: str) -> bytes:
+    """What is to be typed; bytes that are no text came as lone surrogates, and go as what they were where they can."""
+    try:
+        return text.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError:
+        return text.encode("utf-8", "replace")
 
 
 def _noted(*_: object) -> None:
     """The number is in the pipe already."""
+
+
+def _set_window(terminal: int, window: Sequence[int]) -> None:
+    import struct
+    import termios  # only those with a terminal need it
+
+    fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", *window, 0, 0))
 
 
 def _pidfd(starter: Sequence[int] | None) -> int | None:

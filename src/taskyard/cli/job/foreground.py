@@ -1,0 +1,119 @@
+"""`taskyard run` without -d: the job is started, watched, and what came of it is said."""
+
+from __future__ import annotations
+
+import signal
+import sys
+
+from taskyard import config
+from taskyard.cli.job.attached import Attached, Seen
+from taskyard.cli.job.keyboard import Keyboard, window
+from taskyard.cli.job.keys import background_key
+from taskyard.cli.job.live_output import LiveOutput
+from taskyard.cli.job.screen_modes import ScreenModes
+from taskyard.cli.job.shared import exit_code
+from taskyard.cli.job.signals import Signals
+from taskyard.cli.job.status_line import StatusLine
+from taskyard.cli.job.stop import stop_line
+from taskyard.cli.output import answer, is_terminal, say, style
+from taskyard.errors import BackgroundDisabled
+from taskyard.runtime.model import JobStatus
+from taskyard.runtime.output_text import TerminalText
+from taskyard.runtime.requests import check_background
+from taskyard.runtime.steering import outcome_of
+from taskyard.view.job_records import job_json
+from taskyard.view.job_text import ended_line
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import BinaryIO
+
+    from taskyard.cli.command import Args
+    from taskyard.cli.job.keys import Key
+    from taskyard.kinds.shell import Shell
+    from taskyard.runtime.jobs import Jobs
+    from taskyard.runtime.model import Job
+
+
+def run(args: Args, jobs: Jobs, spec: Shell) -> int:
+    """Start a job, watch it, and end as it did."""
+    key = background_key(config.load().background_key)
+    with Signals() as signals:
+        is_screen = spec.pty and is_terminal(sys.stdin) and is_terminal(sys.stdout) and not args.as_json
+        job = jobs.start(
+            spec,
+            backgrounded=False,
+            after=args.after,
+            after_any=args.after_any,
+            window=window() if is_screen else None,
+        )
+        seen = _watched(args, jobs, job, signals, key, is_screen=is_screen)
+    code = _code(seen)
+    if args.as_json:
+        answer(args, lambda: _json(seen, code), list)
+    else:
+        _tell(args, seen)
+    return code
+
+
+def _watched(args: Args, jobs: Jobs, job: Job, signals: Signals, key: Key | None, *, is_screen: bool) -> Seen:
+    how = "raw" if is_screen else "lines" if args.stdin else "keys"
+    hint = _hint(key)
+    if is_screen and hint:
+        say(args, f"({hint}; all other keys go to the command)")
+    # With --json standard output is for the answer alone.
+    out: BinaryIO = sys.stderr.buffer if args.as_json else sys.stdout.buffer
+    wanted = not args.quiet and (args.as_json or is_terminal(sys.stdout))
+    live = LiveOutput(
+        jobs,
+        job,
+        out=out,
+        status=StatusLine(style(args, sys.stderr), wanted=wanted),
+        modes=ScreenModes() if is_screen else None,
+        text=TerminalText(colours=True) if not is_screen and out.isatty() else None,
+    )
+    reads = is_screen or args.stdin
+    return Attached(jobs, job, signals=signals, keyboard=Keyboard(how, key), live=live, hint=hint, reads=reads).watch()
+
+
+def _hint(key: Key | None) -> str:
+    """What the key does, where there is one and it may."""
+    try:
+        check_background()
+    except BackgroundDisabled:
+        return ""
+    return "" if key is None else f"{key.name} moves it to the background"
+
+
+def _code(seen: Seen) -> int:
+    """What the command line ends with: the signal that made us leave, or how the job ended."""
+    if seen.signal:
+        return 128 + seen.signal
+    return 0 if seen.moved else exit_code([seen.job])
+
+
+def _json(seen: Seen, code: int) -> dict[str, object]:
+    return {
+        **job_json(seen.job),
+        "code": code,
+        "interrupted": seen.signal == signal.SIGINT,
+        "backgroundTaskId": seen.job.id if seen.job.is_backgrounded and not seen.job.is_final else None,
+        "backgroundedByUser": seen.moved,
+    }
+
+
+def _tell(args: Args, seen: Seen) -> None:
+    """Say what the output and the exit code do not."""
+    job, end = seen.job, seen.job.end
+    if end is None:
+        goes_on = "It goes on in the background" if job.is_backgrounded else "It has not ended yet"
+        say(args, f"{goes_on}: {job.id}. See `taskyard logs -f {job.id}`, `taskyard stop {job.id}`.")
+        return
+    if seen.signal or end.cause != "exited":
+        look = style(args, sys.stderr)._replace(colour=False)
+        stopped = outcome_of(job._replace(status=JobStatus.RUNNING), job)
+        say(args, stop_line(stopped, look) if seen.signal else ended_line(job, look))
+    if end.leftovers:
+        say(args, f"It left {end.leftovers} {'process' if end.leftovers == 1 else 'processes'} behind: stopped.")
+    if end.output_lost:
+        say(args, f"Not all of its output could be kept: {end.output_lost}.")

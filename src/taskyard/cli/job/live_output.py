@@ -1,0 +1,138 @@
+"""What is seen of an attached run: its output as it comes, and below it the line that says how it stands."""
+
+from __future__ import annotations
+
+import sys
+import time
+
+from taskyard.runtime.folder import JobFolder
+from taskyard.runtime.output import Output
+from taskyard.view.job_text import state
+from taskyard.view.text import duration, safe
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import BinaryIO
+
+    from taskyard.cli.job.screen_modes import ScreenModes
+    from taskyard.cli.job.status_line import StatusLine
+    from taskyard.runtime.jobs import Jobs
+    from taskyard.runtime.model import Job
+    from taskyard.runtime.output_text import TerminalText
+
+#: After this long without an end a person may wonder what to do.
+_HINT_AFTER = 2.0
+
+#: Silence that is worth a word, in seconds.
+_SILENT = 5.0
+
+#: Seconds between two drawings of the status line: while nothing comes, and while something does.
+_DRAW_EVERY, _DRAW_LEAST = 1.0, 0.1
+
+#: Read at a time; after so many parts we look whether somebody wants something.
+_CHUNK, _PARTS = 1 << 18, 8
+
+
+class LiveOutput:
+    """One job's output, on its way to the person."""
+
+    def __init__(
+        self,
+        jobs: Jobs,
+        job: Job,
+        *,
+        out: BinaryIO,
+        status: StatusLine,
+        modes: ScreenModes | None = None,
+        text: TerminalText | None = None,
+    ) -> None:
+        """Show `job`.
+
+        Args:
+            jobs: Where it is.
+            job: As it was started.
+            out: Where its output goes.
+            status: Where words about it go.
+            modes: What it switched on at our terminal, if it has one of its own: then the whole screen is its.
+            text: Makes its output harmless, where it goes to a terminal of which it knows nothing.
+        """
+        self._jobs, self._job = jobs, job
+        self._output = Output(JobFolder(jobs.home, job.id))
+        self._out, self._status, self._modes, self._text = out, status, modes, text
+        self._offset = 0
+        self._began = self._printed_at = time.monotonic()
+        self._draw_at = self._began + _HINT_AFTER if status.is_on and modes is None else float("inf")
+
+    @property
+    def has_screen(self) -> bool:
+        """Whether the whole screen is the job's."""
+        return self._modes is not None
+
+    def draw_soon(self) -> None:
+        """Something changed that the status line says."""
+        self._draw_at = min(self._draw_at, time.monotonic()) if self._status.is_on else self._draw_at
+
+    @property
+    def next_drawing(self) -> float:
+        """When the status line is to be drawn again."""
+        return self._draw_at
+
+    def show(self) -> bool:
+        """Write what came since the last time; whether there may be more."""
+        for _ in range(_PARTS):
+            part = self._output.read(self._offset, _CHUNK)
+            if part.restarted:
+                self.say("[the job truncated its output: from its new beginning]")
+            if part.omitted:
+                self.say(f"[{part.omitted:,} bytes were left out here: the output was larger than its cap]")
+            self._offset = part.next_offset
+            if not part.text:
+                return False
+            self._write(part.text)
+        return True
+
+    def _write(self, data: bytes) -> None:
+        self._status.erase()
+        shown = data if self._text is None else self._text.feed(data).encode()
+        self._out.write(shown)
+        self._out.flush()
+        self._status.printed(shown)
+        if self._modes is not None:
+            self._modes.printed(data)
+        self._printed_at = time.monotonic()
+        self._draw_at = min(self._draw_at, max(self._printed_at + _DRAW_LEAST, self._began + _HINT_AFTER))
+
+    def draw_status(self, *keys: str) -> None:
+        """Say how it stands, and which keys do what, if it is time to."""
+        now = time.monotonic()
+        if now < self._draw_at or not self._status.is_on or self.has_screen:
+            return
+        # A terminal that cannot erase is told once.
+        self._draw_at = now + _DRAW_EVERY if self._status.can_erase else float("inf")
+        self._status.draw([*self._words(now), *filter(None, keys)])
+
+    def _words(self, now: float) -> list[str]:
+        job = self._jobs.get(self._job.id)
+        words = [f"{job.id} {state(job)} {duration(now - self._began)}"]
+        if job.waits_for:
+            words.append(f"waits for {safe(job.waits_for)}")
+        elif now - self._printed_at >= _SILENT:
+            words.append(f"no output for {duration(now - self._printed_at)}")
+        if job.attempt > 1:
+            words.append(f"attempt {job.attempt} of {job.retries + 1}")
+        return words
+
+    def say(self, text: str) -> None:
+        """Words that stay."""
+        # On a terminal in the job's hands a line break does not lead to the line's beginning.
+        self._status.say(f"{text}\r" if self.has_screen else text)
+
+    def leave(self) -> None:
+        """Take away what we drew, and undo what the job did to our terminal."""
+        self._status.erase()
+        if self._text is not None:
+            self._out.write(self._text.finish().encode())
+            self._out.flush()
+        if self._modes is not None:
+            sys.stdout.write(self._modes.reset())
+            sys.stdout.flush()

@@ -1,0 +1,178 @@
+"""From a wish to a request: what a keeper is asked for, checked, with everything it must know of its starter."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from taskyard.clock import now_ms
+from taskyard.config import Settings
+from taskyard.disk.files import make_private_folder
+from taskyard.disk.processes import process_start, this_host
+from taskyard.errors import BackgroundDisabled, JobNotFound, TooDeep
+from taskyard.names import folder_name
+from taskyard.runtime import here, looking
+from taskyard.runtime.folder import JobFolder
+from taskyard.runtime.ids import is_job_id, new_id
+from taskyard.runtime.lifeline import lifeline
+from taskyard.shapes import as_object
+from taskyard.typed import NamedTuple
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from taskyard.runtime.kind import Spec, Wanted
+
+#: Settings that say that nothing may run in the background.
+_DISABLED = ("TASKYARD_DISABLE_BACKGROUND_TASKS", "CLAUDE_CODE_DISABLE_BACKGROUND_TASKS")
+
+#: The process in which a handler works; `-P`: what lies in the job's folder is not ours to import.
+_HOST = [sys.executable, "-P", "-m", "taskyard.kinds.host"]
+
+
+class Starter(NamedTuple):
+    """Who starts jobs, and by which rules."""
+
+    home: str
+    agent: str | None
+    instance: str
+    settings: Settings
+    hook_files: Callable[[str], Sequence[str]] | None
+    alone: bool  #: it is a command line, gone before its job is
+
+    def request(
+        self,
+        spec: Spec,
+        *,
+        backgrounded: bool,
+        after: Sequence[str] = (),
+        after_any: Sequence[str] = (),
+        window: tuple[int, int] | None = None,
+    ) -> dict[str, object]:
+        """What a keeper is asked for; the arguments are those of `Jobs.start`.
+
+        Raises:
+            UsageError: something in it cannot be.
+            BackgroundDisabled: nothing may run in the background here.
+            TooDeep: jobs may not start jobs as deep as this.
+        """
+        if backgrounded:
+            check_background()
+        wanted = spec.wanted()
+        make_private_folder(self.home)
+        job_id = new_id(spec.letter)
+        parent = os.environ.get("TASKYARD_JOB")
+        parent = parent if is_job_id(parent) else None
+        depth = _depth(self.home, parent, self.settings.job_depth)
+        wish = wanted.on_parent_exit
+        on_exit, starter = lifeline(self.home, self.agent, wish=wish, parent=parent, alone=self.alone)
+        watcher = None if backgrounded else [os.getpid(), process_start()]
+        around: dict[str, object] = {
+            "isBackgrounded": backgrounded,
+            "watcher": watcher,
+            "parent": parent,
+            "depth": depth,
+            "onParentExit": on_exit,
+        }
+        return {
+            "id": job_id,
+            "home": self.home,
+            "plan": _plan(self.home, wanted, job_id),
+            "record": {**self._record(spec, wanted, JobFolder(self.home, job_id)), **around},
+            **self._limits(spec, wanted),
+            "after": list(after),
+            "after_any": list(after_any),
+            "grace": wanted.grace,
+            "stdin": wanted.stdin,
+            "pty": wanted.pty,
+            "window": window,
+            "leave_children": wanted.leave_children,
+            "retries": wanted.retries,
+            "retry_delay": wanted.retry_delay,
+            "on_parent_exit": on_exit,
+            "starter": starter if parent is not None else starter or watcher,
+            "parent": parent,
+            "arguments": None if wanted.argv else dict(wanted.arguments or {}),
+        }
+
+    def _limits(self, spec: Spec, wanted: Wanted) -> dict[str, object]:
+        slots = {"jobs": self.settings.job_limit}
+        if spec.type == "local_bash":
+            slots[spec.type] = self.settings.shell_limit
+        return {
+            "timeout": wanted.timeout,
+            "output_cap": wanted.output_cap or self.settings.job_output_cap,
+            "stall_after": self.settings.stall_after if wanted.argv else 0,  # a handler asks in its own words
+            "slots": slots,
+            "starts_per_minute": self.settings.job_starts_per_minute,
+            "event_segments": self.settings.event_segments,
+        }
+
+    def _record(self, spec: Spec, wanted: Wanted, folder: JobFolder) -> dict[str, object]:
+        """What the job's record says from the start; what says nothing is left out."""
+        cwd = here.folder(wanted.cwd)
+        record: dict[str, object] = {
+            "id": folder.id,
+            "type": spec.type,
+            "description": wanted.description,
+            "command": wanted.text,
+            "startTime": now_ms(),
+            "outputFile": folder.output,
+            "toolUseId": wanted.tool_use_id,
+            "agentId": self.agent,
+            "instance": self.instance or None,
+            "recipient": folder_name("an agent", self.agent or "me"),
+            "takesInput": wanted.stdin or wanted.pty,
+            "grace": float(wanted.grace),
+            "retries": wanted.retries,
+            "host": this_host(),
+            "cwd": cwd,
+            "hooks": None if self.hook_files is None else list(self.hook_files(cwd)),
+            "hasFacts": not wanted.argv or None,
+            "isInside": wanted.is_inside or None,
+            "priority": wanted.priority if wanted.priority != "later" else None,
+            "silent": wanted.is_silent or None,
+        }
+        return {name: value for name, value in record.items() if value is not None}
+
+
+def is_inside(request: Mapping[str, object]) -> bool:
+    """Whether a job is to live inside the program that starts it."""
+    record = as_object(request.get("record"))
+    return record is not None and record.get("isInside") is True
+
+
+def check_background() -> None:
+    """Let nothing go to the background where that is switched off.
+
+    Raises:
+        BackgroundDisabled: it is.
+    """
+    for setting in _DISABLED:
+        if os.environ.get(setting, "").strip().lower() in ("1", "true", "yes", "on"):
+            raise BackgroundDisabled(setting)
+
+
+def _depth(home: str, parent: str | None, most: int) -> int:
+    """How deep a job inside `parent` would be.
+
+    Raises:
+        TooDeep: deeper than the settings allow.
+    """
+    if parent is None:
+        return 0
+    try:
+        depth = looking.look(home, parent).depth + 1
+    except JobNotFound:
+        depth = 1
+    if depth >= most:
+        raise TooDeep(parent, most)
+    return depth
+
+
+def _plan(home: str, wanted: Wanted, job_id: str) -> dict[str, object]:
+    """What is run, and where."""
+    env = here.environment() if wanted.env is None else dict(wanted.env)
+    env.update(TASKYARD_JOB=job_id, TASKYARD_INSTANCE=job_id, TASKYARD_HOME=home)
+    return {"argv": list(wanted.argv) or _HOST, "cwd": here.folder(wanted.cwd), "env": env, "umask": here.umask()}

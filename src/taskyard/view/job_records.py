@@ -1,0 +1,84 @@
+"""A job as plain JSON values in snake_case: what every command about jobs prints with `--json`."""
+
+from __future__ import annotations
+
+from taskyard.shapes import as_object
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from taskyard.runtime.model import End, Job
+
+
+def job_json(job: Job) -> dict[str, object]:
+    """`job` with every field, absent ones as null; the same keys for every job, over or not."""
+    return {
+        "id": job.id,
+        "type": job.type,
+        "status": job.status.value,
+        "description": job.description,
+        "command": job.command,
+        "output": job.output_file or None,
+        **_end_json(job.end),
+        "started_at": job.start_time,
+        "ended_at": job.end_time,
+        "paused_ms": job.total_paused_ms,
+        "waits_for": job.waits_for or None,
+        "paused": job.is_paused,
+        "takes_input": job.takes_input,
+        "needs_input": job.needs_input,
+        "backgrounded": job.is_backgrounded,
+        "notified": job.notified,
+        "attempt": job.attempt,
+        "retries": job.retries,
+        "earlier": [_attempt_json(one) for one in job.earlier],
+        "pid": job.pid,
+        "agent": job.agent_id,
+        "parent": job.parent,
+        "depth": job.depth,
+        "on_parent_exit": job.on_parent_exit,
+        "tool_use_id": job.tool_use_id,
+        "cost_usd": cost_usd(job),
+        "facts": dict(job.facts),
+    }
+
+
+def _end_json(end: End | None) -> dict[str, object]:
+    """How it ended; all of it null while it has not."""
+    return {
+        "exit_code": end.exit_code if end else None,
+        "signal": end.signal if end else None,
+        "cause": end.cause if end else None,
+        "error": (end.error or None) if end else None,
+        "proof": end.proof if end else None,
+        "survivors": list(end.survivors) if end else None,
+        "leftovers": end.leftovers if end else None,
+        "kept": list(end.kept) if end else None,
+        "stopped_by": (end.by or None) if end else None,
+        "duration_ms": end.duration_ms if end else None,
+        "output_size": end.size if end else None,
+        "output_lost": (end.output_lost or None) if end else None,
+    }
+
+
+def _attempt_json(raw: object) -> dict[str, object]:
+    """An attempt that failed, from a record that may be anything."""
+    found: Mapping[str, object] = as_object(raw) or {}
+    return {
+        "exit_code": found.get("exitCode"),
+        "signal": found.get("signal"),
+        "cause": found.get("cause"),
+        "error": found.get("error"),
+        "ended_at": found.get("at"),
+        "duration_ms": found.get("durationMs"),
+        "output_size": found.get("size"),
+    }
+
+
+def cost_usd(job: Job) -> float | None:
+    """What a job has cost, where its kind says so: the fact `costUsd`."""
+    cost = job.facts.get("costUsd")
+    if isinstance(cost, bool) or not isinstance(cost, (int, float)) or not 0 <= cost < float("inf"):
+        return None
+    return float(cost)

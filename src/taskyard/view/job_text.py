@@ -1,0 +1,151 @@
+"""Jobs in words: a row each in a list, a line about how one ended."""
+
+from __future__ import annotations
+
+from taskyard.runtime.model import JobStatus
+from taskyard.typed import NamedTuple
+from taskyard.view.glyphs import JOB_LOOKS, Style, glyph, painted
+from taskyard.view.job_records import cost_usd
+from taskyard.view.text import cut, duration, padded, safe, width
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from taskyard.runtime.model import End, Job
+    from taskyard.view.glyphs import Look
+
+#: A description keeps at least so many columns before what was printed last gets any, and that is left out below this.
+_LEAST_DESCRIPTION = 20
+_LEAST_NOTE = 10
+
+
+class JobRow(NamedTuple):
+    """A job with what a list shows of it beyond its record."""
+
+    job: Job
+    depth: int = 0  #: how many jobs of the list it is inside of
+    last_line: str = ""  #: what it printed last, safe to show
+
+
+def tree(jobs: Iterable[Job]) -> Iterator[tuple[int, Job]]:
+    """Jobs in their order, each followed by those that were started inside it, with how deep they are."""
+    jobs = list(jobs)
+    known = {job.id for job in jobs}
+    inside: dict[str | None, list[Job]] = {}
+    for job in jobs:
+        inside.setdefault(job.parent if job.parent in known and job.parent != job.id else None, []).append(job)
+    waiting = [(0, job) for job in reversed(inside.pop(None, []))]
+    while waiting or inside:
+        if not waiting:  # a circle, which somebody wrote by hand
+            waiting = [(0, job) for job in inside.pop(next(iter(inside)))]
+        depth, job = waiting.pop()
+        yield depth, job
+        waiting += [(depth + 1, child) for child in reversed(inside.pop(job.id, []))]
+
+
+def job_rows(rows: Sequence[JobRow], *, now: int, columns: int, style: Style = Style()) -> list[str]:  # noqa: B008
+    """One line per job: `◐ b7k2m3x0q  running  38s  npm test   ✓ 18 passed`."""
+    states = [state(row.job) for row in rows]
+    ages = [duration(((row.job.end_time or now) - row.job.start_time) / 1000) for row in rows]
+    costs = [_cost(row.job) for row in rows]
+    states_wide, ages_wide, costs_wide = (max(map(len, words), default=0) for words in (states, ages, costs))
+    names = [f"{_branch(row.depth, style)}{safe(row.job.description)}" for row in rows]
+    notes = [_note(row) for row in rows]
+    fixed = 2 + 9 + 2 + states_wide + 2 + ages_wide + 2 + (costs_wide + 2 if costs_wide else 0)
+    names_wide, notes_wide = _shares(names, notes, max(columns - fixed, _LEAST_DESCRIPTION))
+    lines: list[str] = []
+    for row, status, age, cost, name, note in zip(rows, states, ages, costs, names, notes, strict=True):
+        money = f"{cost:>{costs_wide}}  " if costs_wide else ""
+        shown = cut(name, names_wide, style)
+        line = f"{row.job.id}  {status:<{states_wide}}  {age:>{ages_wide}}  {money}"
+        rest = painted(cut(note, notes_wide, style), "muted", style) if note and notes_wide else ""
+        line += f"{padded(shown, names_wide)}  {rest}" if rest else shown
+        lines.append(f"{glyph(look(row.job), style)} {line}")
+    return lines
+
+
+def _shares(names: Sequence[str], notes: Sequence[str], room: int) -> tuple[int, int]:
+    """How many columns descriptions get, and how many are left for what was printed last."""
+    widest = max(map(width, names), default=0)
+    if not any(notes):
+        return min(widest, room), 0
+    names_wide = min(widest, max(_LEAST_DESCRIPTION, room // 2))
+    left = room - names_wide - 2
+    return (names_wide, left) if left >= _LEAST_NOTE else (min(widest, room), 0)
+
+
+def _branch(depth: int, style: Style) -> str:
+    return "  " * (depth - 1) + ("- " if style.ascii else "└ ") if depth else ""
+
+
+def _cost(job: Job) -> str:
+    cost = cost_usd(job)
+    return "" if cost is None else f"${cost:.2f}"
+
+
+def _note(row: JobRow) -> str:
+    """What is worth knowing beside the state: what it waits for, which attempt it is, what it printed last."""
+    if row.job.status is JobStatus.PENDING:
+        return f"waits for {safe(row.job.waits_for)}"
+    attempt = f"[attempt {row.job.attempt} of {row.job.retries + 1}]" if row.job.attempt > 1 else ""
+    return " ".join(filter(None, (attempt, row.last_line)))
+
+
+def look(job: Job) -> Look:
+    """How a job's state is drawn."""
+    return JOB_LOOKS["waits" if job.needs_input or job.is_paused else job.status.value]
+
+
+def state(job: Job) -> str:
+    """A job's state in a word or two: `running`, `needs input`, `exit 3`, `timed out`."""
+    if job.end is not None:
+        return _ended(job.end)
+    if job.is_paused:
+        return "paused"
+    return "needs input" if job.needs_input else job.status.value
+
+
+def _ended(end: End) -> str:
+    if end.cause == "exited":
+        return f"exit {end.exit_code}" if end.exit_code else "done"
+    if end.cause == "signal":
+        return f"signal {end.signal}"
+    words = {"timeout": "timed out", "output_cap": "over its cap", "oom": "out of memory", "error": "failed"}
+    return words.get(end.cause, safe(end.cause))
+
+
+def ended_line(job: Job, style: Style = Style()) -> str:  # noqa: B008
+    """How a job stands, in a line: `✗ b7k2m3x0q  npm test  failed: exit code 1, after 41s`."""
+    what = f"{glyph(look(job), style)} {job.id}  {safe(job.description)}  "
+    if job.end is None:
+        waits = f": waits for {safe(job.waits_for)}" if job.waits_for else ""
+        return f"{what}{state(job) if not waits else 'pending'}{waits}"
+    attempts = f", attempt {job.attempt}" if job.attempt > 1 else ""
+    lost = f"; output lost: {safe(job.end.output_lost)}" if job.end.output_lost else ""
+    return f"{what}{how_it_ended(job.end)}, after {duration(job.end.duration_ms / 1000)}{attempts}{lost}"
+
+
+def how_it_ended(end: End) -> str:
+    """How a job ended, in words: `failed: exit code 3`, `stopped by ada`."""
+    if end.cause == "exited":
+        return f"failed: exit code {end.exit_code}" if end.exit_code else "completed"
+    if end.cause == "signal":
+        return f"failed: killed by {_signal_name(end.signal)}"
+    words = {
+        "timeout": "stopped: it reached its time limit",
+        "output_cap": "stopped: its output was larger than its cap",
+        "stopped": f"stopped by {safe(end.by)}" if end.by else "stopped",
+        "oom": "failed: out of memory",
+        "lost": f"lost: {safe(end.error)}" if end.error else "lost",
+    }
+    return words.get(end.cause, f"failed: {safe(end.error) or safe(end.cause)}")
+
+
+def _signal_name(number: int | None) -> str:
+    import signal
+
+    try:
+        return signal.Signals(number or 0).name
+    except ValueError:
+        return f"signal {number}"

@@ -1,0 +1,74 @@
+"""The fastest writers there are, whose starters are dead: their output stays below its cap, and they can be stopped."""
+
+from __future__ import annotations
+
+import os
+import time
+
+import pytest
+
+from support.cli import process
+from support.job_chaos import orphans, started_by_one_who_dies
+from support.scale import FULL, scale
+from taskyard.kinds.shell import Shell
+from taskyard.runtime.folder import JobFolder
+from taskyard.runtime.jobs import Jobs
+from taskyard.runtime.output import Output
+
+#: In bytes; what comes through a terminal comes more slowly.
+CAPS = {"file": 64_000_000, "terminal": 4_000_000}
+
+#: How long they write, in seconds.
+LONG = scale(30)
+
+WRITERS = {"yes": "yes", "counting": "seq 1000000000000", "four at once": "yes & yes & yes & yes & wait"}
+
+KINDS = [
+    (writer, into, place)
+    for writer in WRITERS
+    for into in CAPS
+    for place in ("memory", "tmp_path")
+    if FULL or (writer, into, place) in [("yes", "file", "memory"), ("counting", "terminal", "memory")]
+]
+
+
+def on_disk(path: str) -> int:
+    return os.stat(path).st_blocks * 512
+
+
+@pytest.mark.req("O-04", "B-07", "B-09")
+@pytest.mark.serial  # how fast a keeper is woken is the point of it
+@pytest.mark.timeout(120)
+@pytest.mark.parametrize(("writer", "into", "place"), KINDS)
+def test_the_cap_holds_for_the_fastest_writer_whose_starter_is_dead(
+    request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, writer: str, into: str, place: str
+) -> None:
+    home = f"{request.getfixturevalue(place)}/home"
+    jobs, cap = Jobs(home), CAPS[into]
+    spec = Shell(WRITERS[writer], pty=into == "terminal", output_cap=cap, grace=0.2)
+    job = started_by_one_who_dies(jobs, spec)
+    output, most, looks = Output(JobFolder(home, job.id)), 0, 0
+    numbers: list[int] = []
+    deadline = time.monotonic() + LONG
+    while time.monotonic() < deadline:
+        most, looks = max(most, on_disk(job.output_file)), looks + 1
+        if looks % 100 == 0:
+            size = os.path.getsize(job.output_file)
+            tail = output.tail(3)
+            assert tail.next_offset >= size  # nothing newer than what is shown
+            numbers += [int(line) for line in tail.text.split()[-2:-1] if writer == "counting"]
+        time.sleep(0.002)
+
+    monkeypatch.setenv("TASKYARD_HOME", home)
+    stopped = process("stop", job.id, "--json").data
+
+    end = jobs.get(job.id).end
+    assert end is not None
+    assert (stopped["outcome"], end.cause, end.proof) == ("stopped", "stopped", "proved")
+    assert cap // 4 < most < cap
+    assert numbers == sorted(set(numbers))
+    assert on_disk(job.output_file) < cap
+    assert orphans(home) == {}
+    print(
+        f"{writer}: {end.size / 1e6 / LONG:,.0f} MB a second for {LONG} s, at most {most / cap:.0%} of the cap on disk"
+    )

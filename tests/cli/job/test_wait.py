@@ -1,0 +1,130 @@
+"""`taskyard wait`: until jobs are over, ending as they did."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from support.cli import LONGEST, process, taskyard
+from support.job_cli import ended, job, started
+from support.job_outputs import ended_by_hand
+from support.jobs import kill_keeper
+from taskyard import paths
+from taskyard.clock import now_ms
+from taskyard.runtime.gc import collect
+from taskyard.runtime.jobs import Jobs
+
+
+@pytest.mark.req("B-08", "B-13")
+@pytest.mark.parametrize(
+    ("words", "code", "status", "cause"),
+    [
+        (["--", "true"], 0, "completed", "exited"),
+        (["--", "exit 3"], 3, "failed", "exited"),
+        (["--", "kill -KILL $$"], 137, "failed", "signal"),
+        (["--timeout", "0.1s", "--", "sleep", "60"], 143, "killed", "timeout"),
+        (["--timeout", "0.1s", "--", "trap 'exit 0' TERM; sleep 60 & wait"], 143, "killed", "timeout"),
+        (["--timeout", "0.1s", "--", "trap 'exit 9' TERM; sleep 60 & wait"], 9, "killed", "timeout"),
+        (["--", "no-such-command"], 127, "failed", "error"),
+    ],
+)
+def test_it_ends_as_the_job_did(words: list[str], code: int, status: str, cause: str) -> None:
+    one = started(*words)
+
+    ran = taskyard("wait", one, "--json")
+
+    assert (ran.code, ran.data["status"], ran.data["cause"]) == (code, status, cause)
+    assert (ran.data["exit_code"], ran.data["signal"]) == ((code, None) if code < 128 and cause != "timeout" else
+                                                          (ran.data["exit_code"], ran.data["signal"]))  # fmt: skip
+
+
+@pytest.mark.req("B-13")
+def test_of_several_it_waits_for_all_and_ends_with_the_first_code_that_is_not_0() -> None:
+    fine, bad, worse = started("--", "true"), started("--", "sleep 0.3; exit 3"), started("--", "exit 4")
+
+    ran = taskyard("wait", fine, bad, worse, "--json")
+
+    assert (ran.code, [one["exit_code"] for one in ran.data]) == (3, [0, 3, 4])
+    assert [line.split()[1] for line in taskyard("wait", fine, worse).lines] == [fine, worse]
+    assert isinstance(taskyard("wait", fine, fine, "--json").data, list)
+
+
+@pytest.mark.req("B-13")
+def test_at_the_time_limit_it_answers_with_how_the_job_stands_and_124() -> None:
+    naps = started("--name", "A nap", "--", "sleep", "60")
+    began = time.monotonic()
+
+    ran = taskyard("wait", naps, "--timeout", "0.2s", "--json")
+
+    assert (ran.code, ran.data["status"], ran.data["exit_code"]) == (124, "running", None)
+    assert time.monotonic() - began < 5
+    assert taskyard("wait", naps, "--timeout", "0.1s").out == f"◐ {naps}  A nap  running\n"
+
+
+@pytest.mark.req("B-13")
+def test_interrupting_it_leaves_the_job_alone() -> None:
+    naps = started("--", "sleep", "60")
+    waits = subprocess.Popen([sys.executable, "-m", "taskyard", "wait", naps], stdout=subprocess.DEVNULL)
+    with pytest.raises(subprocess.TimeoutExpired):
+        waits.wait(0.5)
+
+    waits.send_signal(signal.SIGINT)
+
+    assert waits.wait(LONGEST) == 130
+    assert job(naps)["status"] == "running"
+
+
+@pytest.mark.req("B-08")
+def test_a_lost_job_ends_it_with_125_and_says_what_happened() -> None:
+    naps = started("--", "sleep", "60")
+    jobs = Jobs(paths.home())
+    kill_keeper(jobs, jobs.get(naps))
+
+    ran = taskyard("wait", naps)
+
+    assert (ran.code, "lost: its keeper was killed" in ran.out) == (125, True)
+
+
+@pytest.mark.req("B-06")
+def test_how_a_job_ended_that_gc_took_is_still_told() -> None:
+    folder = ended_by_hand(paths.home(), at=now_ms() - 10_000, size=10)
+    collect(paths.home(), quota=0, age_limit=0)
+
+    ran = taskyard("wait", folder.id, "--json")
+
+    assert (ran.code, ran.data["status"], ran.data["output"]) == (0, "completed", None)
+
+
+@pytest.mark.parametrize("timeout", ["0", "-1", "soon"])
+def test_a_time_limit_that_is_none_is_refused(timeout: str) -> None:
+    naps = started("--", "sleep", "60")
+
+    assert taskyard("wait", naps, f"--timeout={timeout}", "--json").error["code"] == "bad_value"
+
+
+@pytest.mark.req("B-13")
+def test_who_waits_costs_no_time_while_nothing_happens() -> None:
+    naps = started("--", "sleep", "1")
+    script = f"""
+import resource
+from taskyard.cli.main import main
+before = resource.getrusage(resource.RUSAGE_SELF)
+main(["wait", {naps!r}, "-q"])
+after = resource.getrusage(resource.RUSAGE_SELF)
+print(after.ru_nvcsw - before.ru_nvcsw)
+"""
+    ran = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=LONGEST, check=True)
+
+    assert int(ran.stdout.split()[-1]) < 60  # it went to sleep so often: a look every 10 ms would be 100
+
+
+def test_the_answers_are_json_that_scripts_can_rely_on() -> None:
+    one = json.loads(process("run", "-d", "--json", "--", "true").out)["data"]
+    assert {"id", "status", "output"} <= one.keys()
+    over = ended(one["id"])
+    assert (over["status"], over["exit_code"], over["signal"], over["cause"]) == ("completed", 0, None, "exited")
