@@ -138,3 +138,23 @@ def test_the_answers_are_json_that_scripts_can_rely_on() -> None:
     assert {"id", "status", "output"} <= one.keys()
     over = ended(one["id"])
     assert (over["status"], over["exit_code"], over["signal"], over["cause"]) == ("completed", 0, None, "exited")
+
+
+@pytest.mark.req("N-07", "O-07")
+def test_with_its_output_a_wait_shows_what_a_model_gets_and_the_notice_counts_as_read() -> None:
+    one = started("--", "seq 3; exit 3")
+
+    ran = taskyard("wait", one, "--output", "--json")
+
+    assert (ran.code, ran.data["exit_code"], ran.data["text"], ran.data["was_truncated"]) == (3, 3, "1\n2\n3\n", False)
+    assert taskyard("notices", "--json").data == []
+    assert taskyard("wait", one, "--output").lines[1:] == ["1", "2", "3"]
+
+
+@pytest.mark.req("N-07")
+def test_a_wait_alone_leaves_the_notice_to_whoever_it_is_for() -> None:
+    one = started("--", "true")
+
+    taskyard("wait", one)
+
+    assert [notice["task_id"] for notice in taskyard("notices", "--json").data] == [one]
