@@ -62,11 +62,9 @@ class Starter(NamedTuple):
         wanted = spec.wanted()
         make_private_folder(self.home)
         job_id = new_id(spec.letter)
-        parent = os.environ.get("TASKYARD_JOB")
-        parent = parent if is_job_id(parent) else None
+        parent = _parent()
         depth = _depth(self.home, parent, self.settings.job_depth)
-        wish = wanted.on_parent_exit
-        on_exit, starter = lifeline(self.home, self.agent, wish=wish, parent=parent, alone=self.alone)
+        on_exit, starter = self._lifeline(wanted.on_parent_exit, parent)
         watcher = None if backgrounded else [os.getpid(), process_start()]
         around: dict[str, object] = {
             "isBackgrounded": backgrounded,
@@ -90,6 +88,9 @@ class Starter(NamedTuple):
             "parent": parent,
             "arguments": None if wanted.argv else dict(wanted.arguments or {}),
         }
+
+    def _lifeline(self, wish: str | None, parent: str | None) -> tuple[str, list[int] | None]:
+        return lifeline(self.home, self.agent, wish=wish, parent=parent, alone=self.alone)
 
     def _limits(self, spec: Spec, wanted: Wanted) -> dict[str, object]:
         slots = {"jobs": self.settings.job_limit}
@@ -164,6 +165,12 @@ def _depth(home: str, parent: str | None, most: int) -> int:
     if depth >= most:
         raise TooDeep(parent, most)
     return depth
+
+
+def _parent() -> str | None:
+    """The job that this process runs inside of."""
+    job_id = os.environ.get("TASKYARD_JOB")
+    return job_id if is_job_id(job_id) else None
 
 
 def _manner(wanted: Wanted) -> dict[str, object]:
