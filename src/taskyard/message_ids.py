@@ -30,12 +30,17 @@ _HEX = frozenset("0123456789abcdef")
 #: Threads queue here, where waiting is cheap, before processes queue on the file.
 _threads = allocate_lock()
 
+#: Whether forked children get a lock of their own: not before ours was used, since it costs each child a little.
+_minds_forks = False
+
 
 def next_id(marks: str, sender: str) -> str:
     """A new id for a message of `sender`: larger than every id it got before.
 
     `marks` is the folder of the senders' last stamps.
     """
+    if not _minds_forks:
+        _mind_forks()
     folder, who = _sender(sender)
     path = f"{marks}/{folder}"
     with _threads, RangeLock(path) as mark:
@@ -102,10 +107,13 @@ def _last(fd: int) -> int:
     return stamp if stamp < _TOO_LARGE - 1 else 0
 
 
+def _mind_forks() -> None:
+    global _minds_forks
+    _minds_forks = True
+    os.register_at_fork(after_in_child=_fresh_lock)
+
+
 def _fresh_lock() -> None:
     """In a forked child: a lock that some thread of the parent held would never be free."""
     global _threads
     _threads = allocate_lock()
-
-
-os.register_at_fork(after_in_child=_fresh_lock)

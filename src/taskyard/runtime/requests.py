@@ -62,9 +62,10 @@ class Starter(NamedTuple):
         wanted = spec.wanted()
         make_private_folder(self.home)
         job_id = new_id(spec.letter)
-        parent = _parent()
+        parent = named if is_job_id(named := os.environ.get("TASKYARD_JOB")) else None
         depth = _depth(self.home, parent, self.settings.job_depth)
-        on_exit, starter = self._lifeline(wanted.on_parent_exit, parent)
+        wish = wanted.on_parent_exit
+        on_exit, starter = lifeline(self.home, self.agent, wish=wish, parent=parent, alone=self.alone)
         watcher = None if backgrounded else [os.getpid(), process_start()]
         around: dict[str, object] = {
             "isBackgrounded": backgrounded,
@@ -81,7 +82,6 @@ class Starter(NamedTuple):
             **self._limits(spec, wanted),
             "after": list(after),
             "after_any": list(after_any),
-            **_manner(wanted),
             "window": window,
             "on_parent_exit": on_exit,
             "starter": starter if parent is not None else starter or watcher,
@@ -89,14 +89,18 @@ class Starter(NamedTuple):
             "arguments": None if wanted.argv else dict(wanted.arguments or {}),
         }
 
-    def _lifeline(self, wish: str | None, parent: str | None) -> tuple[str, list[int] | None]:
-        return lifeline(self.home, self.agent, wish=wish, parent=parent, alone=self.alone)
-
     def _limits(self, spec: Spec, wanted: Wanted) -> dict[str, object]:
+        """How it is to be run, and how far it may go."""
         slots = {"jobs": self.settings.job_limit}
         if spec.type == "local_bash":
             slots[spec.type] = self.settings.shell_limit
         return {
+            "grace": wanted.grace,
+            "stdin": wanted.stdin,
+            "pty": wanted.pty,
+            "leave_children": wanted.leave_children,
+            "retries": wanted.retries,
+            "retry_delay": wanted.retry_delay,
             "timeout": wanted.timeout,
             "output_cap": wanted.output_cap or self.settings.job_output_cap,
             "stall_after": self.settings.stall_after if wanted.argv else 0,  # a handler asks in its own words
@@ -165,24 +169,6 @@ def _depth(home: str, parent: str | None, most: int) -> int:
     if depth >= most:
         raise TooDeep(parent, most)
     return depth
-
-
-def _parent() -> str | None:
-    """The job that this process runs inside of."""
-    job_id = os.environ.get("TASKYARD_JOB")
-    return job_id if is_job_id(job_id) else None
-
-
-def _manner(wanted: Wanted) -> dict[str, object]:
-    """How a kind wants its command to be run."""
-    return {
-        "grace": wanted.grace,
-        "stdin": wanted.stdin,
-        "pty": wanted.pty,
-        "leave_children": wanted.leave_children,
-        "retries": wanted.retries,
-        "retry_delay": wanted.retry_delay,
-    }
 
 
 def _plan(home: str, wanted: Wanted, job_id: str) -> dict[str, object]:
