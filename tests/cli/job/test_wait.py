@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -14,6 +15,7 @@ from support.cli import LONGEST, process, taskyard
 from support.job_cli import ended, job, started
 from support.job_outputs import ended_by_hand
 from support.jobs import kill_keeper
+from support.wait import until
 from taskyard import paths
 from taskyard.clock import now_ms
 from taskyard.runtime.gc import collect
@@ -70,13 +72,21 @@ def test_at_the_time_limit_it_answers_with_how_the_job_stands_and_124() -> None:
 def test_interrupting_it_leaves_the_job_alone() -> None:
     naps = started("--", "sleep", "60")
     waits = subprocess.Popen([sys.executable, "-m", "taskyard", "wait", naps], stdout=subprocess.DEVNULL)
-    with pytest.raises(subprocess.TimeoutExpired):
-        waits.wait(0.5)
+    until(lambda: sleeps_on_a_keeper(waits.pid))
 
     waits.send_signal(signal.SIGINT)
 
     assert waits.wait(LONGEST) == 130
     assert job(naps)["status"] == "running"
+
+
+def sleeps_on_a_keeper(pid: int) -> bool:
+    """Whether a process holds the pipe by which the kernel tells it of a keeper's end."""
+    folder = f"/proc/{pid}/fd"
+    try:
+        return any(os.readlink(f"{folder}/{fd}").endswith("/control") for fd in os.listdir(folder))
+    except FileNotFoundError:
+        return False  # closed while we looked
 
 
 @pytest.mark.req("B-08")
