@@ -15,6 +15,7 @@ from _thread import allocate_lock
 from functools import lru_cache
 
 from taskyard.disk.files import storage_error
+from taskyard.disk.forks import mind
 from taskyard.disk.kernel_lock import RangeLock
 from taskyard.names import folder_name
 
@@ -30,17 +31,13 @@ _HEX = frozenset("0123456789abcdef")
 #: Threads queue here, where waiting is cheap, before processes queue on the file.
 _threads = allocate_lock()
 
-#: Whether forked children get a lock of their own: not before ours was used, since it costs each child a little.
-_minds_forks = False
-
 
 def next_id(marks: str, sender: str) -> str:
     """A new id for a message of `sender`: larger than every id it got before.
 
     `marks` is the folder of the senders' last stamps.
     """
-    if not _minds_forks:
-        _mind_forks()
+    mind(_fresh_lock)
     folder, who = _sender(sender)
     path = f"{marks}/{folder}"
     with _threads, RangeLock(path) as mark:
@@ -105,12 +102,6 @@ def _last(fd: int) -> int:
     text = os.pread(fd, 32, 0)
     stamp = int(text) if text.isdigit() else 0
     return stamp if stamp < _TOO_LARGE - 1 else 0
-
-
-def _mind_forks() -> None:
-    global _minds_forks
-    _minds_forks = True
-    os.register_at_fork(after_in_child=_fresh_lock)
 
 
 def _fresh_lock() -> None:

@@ -18,6 +18,7 @@ from _thread import allocate_lock
 
 from taskyard.clock import elapsed
 from taskyard.disk.files import storage_error
+from taskyard.disk.forks import mind
 from taskyard.errors import Busy
 
 _FLOCK = struct.Struct("hhqqi4x")
@@ -39,9 +40,6 @@ _MOST_ASKED = 64
 #: Raised in every forked child, whose copies of its parent's locks are closed.
 _forks = 0
 
-#: Whether forked children are made to let go: not before there is something, since it costs each child a little.
-_minds_forks = False
-
 
 class RangeLock:
     """One holder of some bytes of a lock file; `with` lets go of all of them."""
@@ -54,8 +52,7 @@ class RangeLock:
             self.fd = os.open(path, _OPEN, mode)
         except OSError as error:
             raise storage_error(path, error) from error
-        if not _minds_forks:
-            _mind_forks()
+        mind(_let_go_in_child)
         self._born = _forks
         self._place: tuple[int, int] | None = None
         self.is_spoiled = False  #: a thread that gave up waiting may still get, and give back, bytes in our name
@@ -178,8 +175,7 @@ def is_held(path: str, offset: int = 0) -> bool:
 
     The file of a living holder is kept open: whoever works beside it asks about it again and again.
     """
-    if not _minds_forks:
-        _mind_forks()
+    mind(_let_go_in_child)
     with _asking:
         fd = _asked.get(path, -1)
         try:
@@ -250,12 +246,6 @@ def _command(pid: int) -> str:
     except OSError:
         return "ended meanwhile"
     return " ".join(word.decode("utf-8", "replace") for word in words if word)[:80] or "unknown"
-
-
-def _mind_forks() -> None:
-    global _minds_forks
-    _minds_forks = True
-    os.register_at_fork(after_in_child=_let_go_in_child)
 
 
 def _let_go_in_child() -> None:
