@@ -18,6 +18,7 @@ from taskyard.kinds.shell import Shell
 from taskyard.runtime import gc
 from taskyard.runtime.folder import JobFolder, living_folder
 from taskyard.runtime.jobs import Jobs
+from taskyard.runtime.liveness import keeper_of
 from taskyard.runtime.model import End, JobStatus
 from taskyard.runtime.notices import Outbox
 from taskyard.runtime.starting import is_made
@@ -73,6 +74,7 @@ def test_a_receiver_that_waits_hears_of_a_lost_job_although_nobody_looks(jobs: J
 def test_an_end_that_cannot_be_read_is_an_end_and_makes_no_second_notice(jobs: Jobs) -> None:
     job = jobs.start(Shell("true"))
     jobs.wait(job.id, timeout=20)
+    until(lambda: keeper_of(JobFolder(jobs.home, job.id)) is None)
     Path(JobFolder(jobs.home, job.id).end).write_bytes(b"\xff garbage")
 
     found = [jobs.get(job.id), jobs.wait(job.id, timeout=5), *jobs.list(ended=True)]

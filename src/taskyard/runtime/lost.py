@@ -2,21 +2,23 @@
 A job whose keeper is gone: what it left is ended, and how it was lost is written down, once.
 
 Whoever does this holds the job's lock, and looks again under it: the keeper may have written the end after all.
-What is left of the command is found by its recorded number *and* start, and by the job's id in the environment
-that its processes were born with; nobody else is ever signalled. Without a keeper there is no proof, and the
-answer says so.
+What is left of the command is found by its recorded number *and* start, by the job's id in the environment that its
+processes were born with, and, if the keeper died just as it started the command, by the keeper's name and files; nobody
+else is ever signalled. Without a keeper there is no proof, and the answer says so.
 """
 
 from __future__ import annotations
 
 import os
 import signal
+import time
 
-from taskyard.clock import now_ms
+from taskyard.clock import elapsed, now_ms
 from taskyard.disk.kernel_lock import RangeLock
 from taskyard.disk.processes import process_start, stat_fields, this_host
 from taskyard.runtime import ending, news, sinks, telling
 from taskyard.runtime.keeper import tree
+from taskyard.runtime.keeper.control import name_of_keeper
 from taskyard.runtime.keeper.ladder import frozen
 from taskyard.runtime.keeper.others import Others
 from taskyard.runtime.model import End
@@ -31,8 +33,11 @@ if TYPE_CHECKING:
 #: Seconds that jobs inside a lost one have to end, once they were asked to.
 _GRACE = 3.0
 
-#: Rounds of killing: what is killed may have forked just before.
-_ROUNDS = 20
+#: Seconds for what is left to be gone: what is killed may have forked just before, and a busy machine takes a while.
+_PATIENCE = 2.0
+
+#: Between two rounds of killing, in seconds.
+_ROUND = 0.002
 
 
 def settle(folder: JobFolder, record: Mapping[str, object]) -> None:
@@ -67,21 +72,21 @@ def _lost(folder: JobFolder, record: Mapping[str, object]) -> End:
 def _end_what_is_left(folder: JobFolder, record: Mapping[str, object]) -> list[int]:
     others = Others(folder)
     others.stop_children(by=f"the loss of {folder.id}", grace=_GRACE)
-    left: list[int] = []
-    for _ in range(_ROUNDS):
+    deadline = elapsed() + _PATIENCE
+    while True:
         keepers = others.keepers() | {os.getpid()}  # we may be one of them, and must live to write it down
         left = _left(folder, record, keepers)
-        if not left:
-            return []
+        if not left or elapsed() > deadline:
+            return left
         for pid in left:
             tree.signal_all(frozen(pid, keepers), signal.SIGKILL)
         tree.signal_all(left, signal.SIGKILL)
-    return left
+        time.sleep(_ROUND)
 
 
 def _left(folder: JobFolder, record: Mapping[str, object], keepers: Collection[int]) -> list[int]:
     """Processes that are the command's for certain."""
-    found = set(_marked(folder.id))
+    found = {*_marked(folder.id), *_half_started(folder)}
     pid, start = record.get("pid"), record.get("pidStart")
     if isinstance(pid, int) and isinstance(start, int) and pid > 1 and start and process_start(pid) == start:
         found.add(pid)
@@ -103,6 +108,30 @@ def _marked(job_id: str) -> list[int]:
             except OSError:
                 continue  # gone, or somebody else's
     return found
+
+
+def _half_started(folder: JobFolder) -> list[int]:
+    """Processes that a dead keeper was turning into the command: they have its name and its files, and no mark yet."""
+    name = name_of_keeper(folder.id)
+    everybody = map(int, filter(str.isdigit, os.listdir("/proc")))
+    return [pid for pid in everybody if _comm(pid) == name and _has_open(pid, folder.control)]
+
+
+def _has_open(pid: int, path: str) -> bool:
+    folder = f"/proc/{pid}/fd"
+    try:
+        return any(os.readlink(f"{folder}/{fd}") == path for fd in os.listdir(folder))
+    except OSError:
+        return False  # it ended meanwhile, or goes on as the command, and has its mark
+
+
+def _comm(pid: int) -> str:
+    """What a process is called in `ps`; nothing if it is gone."""
+    try:
+        with open(f"/proc/{pid}/comm", encoding="utf-8", errors="replace") as file:
+            return file.read().rstrip("\n")
+    except OSError:
+        return ""
 
 
 def _runs(pid: int) -> bool:
