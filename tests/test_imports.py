@@ -138,5 +138,21 @@ def test_listing_tasks_from_a_shell_loads_little(tmp_path: Path) -> None:
     assert len(loaded) <= LISTING, loaded
 
 
+#: What the server of keepers does without: with each library, every keeper forked from it costs more time and memory.
+NOT_FOR_KEEPERS = frozenset(
+    {"_hashlib", "hashlib", "hmac", "selectors", "signal", "socket", "termios", "threading", "typing", "zlib"}
+)
+
+_SERVER = "taskyard.runtime.keeper.service"
+
+
+@pytest.mark.req("B-08")
+def test_the_server_that_forks_keepers_carries_little() -> None:
+    loaded = brought_by(_SERVER)[_SERVER]
+
+    assert "taskyard.runtime.keeper.life" in loaded
+    assert not (NOT_FOR_KEEPERS | HEAVY).intersection(loaded)
+
+
 def test_a_heavy_import_is_seen_where_it_happens() -> None:
     assert "dataclasses" in brought_by("taskyard.errors", "dataclasses")["dataclasses"]

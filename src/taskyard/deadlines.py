@@ -8,8 +8,6 @@ On the same boot of the same machine no change of the clock matters; elsewhere t
 
 from __future__ import annotations
 
-import zlib
-
 from taskyard.clock import elapsed, now_ms
 from taskyard.disk.processes import this_host
 
@@ -36,4 +34,6 @@ def _since_boot() -> int:
 
 def _boot() -> str:
     """Eight hex digits for this boot of this machine."""
+    import zlib  # two libraries, which keepers of jobs do without
+
     return f"{zlib.crc32(this_host().encode()):08x}"

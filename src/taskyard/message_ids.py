@@ -15,6 +15,7 @@ from _thread import allocate_lock
 from functools import lru_cache
 
 from taskyard.disk.files import storage_error
+from taskyard.disk.forks import mind
 from taskyard.disk.kernel_lock import RangeLock
 from taskyard.names import folder_name
 
@@ -36,6 +37,7 @@ def next_id(marks: str, sender: str) -> str:
 
     `marks` is the folder of the senders' last stamps.
     """
+    mind(_fresh_lock)
     folder, who = _sender(sender)
     path = f"{marks}/{folder}"
     with _threads, RangeLock(path) as mark:
@@ -106,6 +108,3 @@ def _fresh_lock() -> None:
     """In a forked child: a lock that some thread of the parent held would never be free."""
     global _threads
     _threads = allocate_lock()
-
-
-os.register_at_fork(after_in_child=_fresh_lock)

@@ -244,13 +244,13 @@ def test_a_terminal_job_that_is_tried_again_is_not_taken_for_an_orphan(jobs: Job
 @pytest.mark.parametrize("how", ["stdin", "pty"])
 def test_a_job_that_is_tried_again_and_again_costs_its_keeper_no_more(jobs: Jobs, tmp_path: Path, how: str) -> None:
     log = tmp_path / "log"
-    script = f"echo try >> {log}; [ $(wc -l < {log}) = 1 ] && sleep 0.3; [ $(wc -l < {log}) = 9 ] && sleep 60; exit 1"
-    job = jobs.start(Shell(script, retries=20, stdin=how == "stdin", pty=how == "pty"))
+    script = f"echo try >> {log}; [ $(wc -l < {log}) = 1 ] && sleep 0.3; [ $(wc -l < {log}) = 3 ] && sleep 60; exit 1"
+    job = jobs.start(Shell(script, retries=5, stdin=how == "stdin", pty=how == "pty"))
     folder = f"/proc/{keeper(jobs, job.id)}/fd"
     until(lambda: log.exists() and log.read_text(encoding="utf-8").count("try") == 1)
     until(lambda: jobs.get(job.id).pid is not None)
     once = len(os.listdir(folder))
-    until(lambda: log.read_text(encoding="utf-8").count("try") == 9)
+    until(lambda: log.read_text(encoding="utf-8").count("try") == 3)
 
     until(lambda: len(os.listdir(folder)) <= once)
 

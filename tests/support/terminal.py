@@ -13,7 +13,7 @@ import subprocess
 import sys
 import termios
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -81,10 +81,14 @@ class Terminal:
 
     def shows(self, wanted: bytes, *, times: int = 1, timeout: float = _LONGEST) -> bytes:
         """Wait until `wanted` was shown; everything that was shown so far."""
-        deadline = time.monotonic() + timeout
-        while self.seen.count(wanted) < times:
-            assert self._more(deadline), f"{wanted!r} was not shown: {self.seen!r}"
+        self.reads(lambda: self.seen.count(wanted) >= times, what=f"{wanted!r}", timeout=timeout)
         return self.seen
+
+    def reads(self, condition: Callable[[], bool], *, what: str, timeout: float = _LONGEST) -> None:
+        """Take in what is shown until `condition` is true of it."""
+        deadline = time.monotonic() + timeout
+        while not condition():
+            assert self._more(deadline), f"{what} was not shown: {self.seen!r}"
 
     def ended(self, timeout: float = _LONGEST) -> int:
         """Wait for its end, with everything it still shows; its exit code."""

@@ -21,6 +21,7 @@ import os
 from _thread import allocate_lock
 
 from taskyard.disk.files import storage_error
+from taskyard.disk.forks import mind
 from taskyard.errors import StorageError
 from taskyard.shapes import as_object
 
@@ -52,6 +53,7 @@ class Journal:
         self._base = -1
         self._fd = -1
         self._known: int | None = None
+        mind(_count_fork)
         self._born = _forks
         self._one_at_a_time = allocate_lock()
 
@@ -252,6 +254,3 @@ def parsed(line: bytes) -> dict[str, object] | None:
 def _count_fork() -> None:
     global _forks
     _forks += 1
-
-
-os.register_at_fork(after_in_child=_count_fork)

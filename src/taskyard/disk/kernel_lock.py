@@ -18,6 +18,7 @@ from _thread import allocate_lock
 
 from taskyard.clock import elapsed
 from taskyard.disk.files import storage_error
+from taskyard.disk.forks import mind
 from taskyard.errors import Busy
 
 _FLOCK = struct.Struct("hhqqi4x")
@@ -51,6 +52,7 @@ class RangeLock:
             self.fd = os.open(path, _OPEN, mode)
         except OSError as error:
             raise storage_error(path, error) from error
+        mind(_let_go_in_child)
         self._born = _forks
         self._place: tuple[int, int] | None = None
         self.is_spoiled = False  #: a thread that gave up waiting may still get, and give back, bytes in our name
@@ -173,6 +175,7 @@ def is_held(path: str, offset: int = 0) -> bool:
 
     The file of a living holder is kept open: whoever works beside it asks about it again and again.
     """
+    mind(_let_go_in_child)
     with _asking:
         fd = _asked.get(path, -1)
         try:
@@ -255,6 +258,3 @@ def _let_go_in_child() -> None:
         except OSError:
             pass
     _held.clear()
-
-
-os.register_at_fork(after_in_child=_let_go_in_child)

@@ -46,6 +46,7 @@ class Shell(NamedTuple):
     retries: int = 0  #: how often it may be tried again after a failure
     retry_delay: float = 1.0  #: seconds before it is tried again; twice as long before each further attempt
     tool_use_id: str | None = None
+    kind: str = "bash"  #: how views show it: "bash", or "monitor" for one that watches something
 
     @property
     def type(self) -> str:
@@ -90,6 +91,7 @@ class Shell(NamedTuple):
             retries=self.retries,
             retry_delay=self.retry_delay,
             tool_use_id=self.tool_use_id,
+            facts={"kind": self.kind} if self.kind != "bash" else {},
         )
 
     def _check(self) -> None:
@@ -105,6 +107,8 @@ class Shell(NamedTuple):
         check_number("output cap", self.output_cap, least=SMALLEST_CAP, most=1 << 50, whole=True)
         check_number("retries", self.retries, least=0, most=1000, whole=True)
         check_number("retry delay", self.retry_delay, least=0.0, most=3600.0)
+        if self.kind not in ("bash", "monitor"):
+            raise BadValue("kind", self.kind, '"bash" or "monitor"')
         if self.on_parent_exit not in (None, "kill", "keep"):
             raise BadValue("on_parent_exit", self.on_parent_exit, '"kill" or "keep"')
         if self.cwd is not None and not os.path.isdir(self.cwd):

@@ -21,7 +21,7 @@ from taskyard.runtime.keeper import life
 from taskyard.runtime.keeper.birth import Born
 from taskyard.runtime.keeper.control import Wishes
 from taskyard.runtime.keeper.queue import Queue
-from taskyard.runtime.keeper.request import from_json
+from taskyard.runtime.keeper.request import request_of
 from taskyard.runtime.kind import Outcome
 from taskyard.runtime.model import End
 from taskyard.typed import cast
@@ -37,7 +37,7 @@ class Hosted:
     """One job inside this program, from its birth to its end."""
 
     def __init__(self, request: Mapping[str, object], spec: Spec) -> None:
-        self._request = from_json(request)
+        self._request = request_of(request)
         self._handler: Handler = cast("Handler", spec)
         self._folder = JobFolder(self._request.home, self._request.id)
         self._clock = Stopwatch()

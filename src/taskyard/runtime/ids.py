@@ -25,9 +25,4 @@ def new_id(letter: str) -> str:
 
 def is_job_id(text: object) -> TypeGuard[str]:
     """Whether `text` can be the id of a job, and so is safe as a folder's name."""
-    return (
-        isinstance(text, str)
-        and len(text) == _LENGTH
-        and text[0] in _ALPHABET[10:]
-        and all(char in _ALPHABET for char in text)
-    )
+    return isinstance(text, str) and len(text) == _LENGTH and "a" <= text[0] <= "z" and not text.strip(_ALPHABET)

@@ -75,6 +75,7 @@ class Wanted(NamedTuple):
     tool_use_id: str | None = None
     priority: str = "later"  #: of its notices: "next" comes before what the user has queued
     is_silent: bool = False  #: its end is told to no model
+    facts: Mapping[str, object] = {}  #: what its kind adds to the record from the start
 
 
 class Outcome(NamedTuple):

@@ -60,7 +60,7 @@ def end_from_json(raw: Mapping[str, object]) -> End | None:
     cause = raw.get("cause")
     if not isinstance(cause, str):
         return None
-    values = _typed(raw, End._field_defaults)
+    values = _typed(raw, _OF_END)
     return End(cause, **values)  # type: ignore[arg-type]  # each value has its default's type
 
 
@@ -69,7 +69,7 @@ def job_from_json(raw: Mapping[str, object], *, status: JobStatus, end: End | No
     job_id, kind = raw.get("id"), raw.get("type")
     if not isinstance(job_id, str) or not isinstance(kind, str):
         return None
-    values = _typed(raw, Job._field_defaults)
+    values = _typed(raw, _OF_JOB)
     description = raw.get("description")
     facts = as_object(raw.get("facts")) or {}
     values.update(end=end, facts=facts, end_time=end.at if end is not None else None)
@@ -79,21 +79,34 @@ def job_from_json(raw: Mapping[str, object], *, status: JobStatus, end: End | No
     return Job(job_id, kind, status, text, **values)  # type: ignore[arg-type]  # each value has its default's type
 
 
-def _typed(raw: Mapping[str, object], defaults: Mapping[str, object]) -> dict[str, object]:
+def _typed(raw: Mapping[str, object], fields: Mapping[str, tuple[str, object]]) -> dict[str, object]:
     """Those fields of a record that have the type of their default; where that is None, of what it stands for."""
     found: dict[str, object] = {}
-    for name, default in defaults.items():
-        value = raw.get(_NAMES.get(name, name))
-        if isinstance(default, tuple):
-            kind = _ELEMENTS.get(name, str)
-            if isinstance(value, list):
-                found[name] = tuple(each for each in cast("list[object]", value) if type(each) is kind)
-        elif default is None:
-            if type(value) is (int if name in _NUMBERS else str):
+    for key, value in raw.items():
+        if key in fields and _is_fit(value):
+            name, default = fields[key]
+            if isinstance(default, tuple):
+                kind = _ELEMENTS.get(name, str)
+                if isinstance(value, list):
+                    found[name] = tuple(each for each in cast("list[object]", value) if type(each) is kind)
+            elif default is None:
+                if type(value) is (int if name in _NUMBERS else str):
+                    found[name] = value
+            elif type(value) is type(default):
                 found[name] = value
-        elif type(value) is type(default):
-            found[name] = value
-    return {name: value for name, value in found.items() if type(value) is not int or abs(value) < _LARGEST}
+    return found
+
+
+def _is_fit(value: object) -> bool:
+    return type(value) is not int or abs(value) < _LARGEST
+
+
+def _by_key(defaults: Mapping[str, object]) -> dict[str, tuple[str, object]]:
+    """The fields that may be left out, by their names in JSON, each with its default."""
+    return {_NAMES.get(name, name): (name, default) for name, default in defaults.items()}
+
+
+_OF_END, _OF_JOB = _by_key(End._field_defaults), _by_key(Job._field_defaults)
 
 
 def _plain(value: object) -> list[object]:

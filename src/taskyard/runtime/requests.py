@@ -62,8 +62,7 @@ class Starter(NamedTuple):
         wanted = spec.wanted()
         make_private_folder(self.home)
         job_id = new_id(spec.letter)
-        parent = os.environ.get("TASKYARD_JOB")
-        parent = parent if is_job_id(parent) else None
+        parent = named if is_job_id(named := os.environ.get("TASKYARD_JOB")) else None
         depth = _depth(self.home, parent, self.settings.job_depth)
         wish = wanted.on_parent_exit
         on_exit, starter = lifeline(self.home, self.agent, wish=wish, parent=parent, alone=self.alone)
@@ -83,13 +82,7 @@ class Starter(NamedTuple):
             **self._limits(spec, wanted),
             "after": list(after),
             "after_any": list(after_any),
-            "grace": wanted.grace,
-            "stdin": wanted.stdin,
-            "pty": wanted.pty,
             "window": window,
-            "leave_children": wanted.leave_children,
-            "retries": wanted.retries,
-            "retry_delay": wanted.retry_delay,
             "on_parent_exit": on_exit,
             "starter": starter if parent is not None else starter or watcher,
             "parent": parent,
@@ -97,10 +90,17 @@ class Starter(NamedTuple):
         }
 
     def _limits(self, spec: Spec, wanted: Wanted) -> dict[str, object]:
+        """How it is to be run, and how far it may go."""
         slots = {"jobs": self.settings.job_limit}
         if spec.type == "local_bash":
             slots[spec.type] = self.settings.shell_limit
         return {
+            "grace": wanted.grace,
+            "stdin": wanted.stdin,
+            "pty": wanted.pty,
+            "leave_children": wanted.leave_children,
+            "retries": wanted.retries,
+            "retry_delay": wanted.retry_delay,
             "timeout": wanted.timeout,
             "output_cap": wanted.output_cap or self.settings.job_output_cap,
             "stall_after": self.settings.stall_after if wanted.argv else 0,  # a handler asks in its own words
@@ -133,6 +133,7 @@ class Starter(NamedTuple):
             "isInside": wanted.is_inside or None,
             "priority": wanted.priority if wanted.priority != "later" else None,
             "silent": wanted.is_silent or None,
+            "facts": dict(wanted.facts) or None,
         }
         return {name: value for name, value in record.items() if value is not None}
 

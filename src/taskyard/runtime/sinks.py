@@ -76,7 +76,7 @@ def settings_file(environ: Mapping[str, str] | None = None) -> str:
 
 def may_be_set_up(settings: str) -> bool:
     """Whether to look for sinks at all, by what `settings_file` said."""
-    return not settings or os.path.lexists(settings)
+    return not settings or os.access(settings, os.F_OK)
 
 
 def start_sinks(home: str, news: Mapping[str, object]) -> bool:

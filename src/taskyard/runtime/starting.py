@@ -16,6 +16,7 @@ from _thread import allocate_lock
 
 from taskyard.errors import StorageError
 from taskyard.runtime.folder import JobFolder
+from taskyard.runtime.keeper.request import encoded
 from taskyard.runtime.keeper.signals import ALL
 
 TYPE_CHECKING = False
@@ -37,7 +38,7 @@ _NOT_OURS = ("TASKYARD_JOB", "TASKYARD_INSTANCE")
 def request_file(request: Mapping[str, object]) -> int:
     """A descriptor that holds the request, of any size, and no file that anyone could open."""
     fd = os.memfd_create("taskyard-request", os.MFD_CLOEXEC)
-    data = json.dumps(request).encode("utf-8", "surrogatepass")
+    data = encoded(request)
     while data:
         data = data[os.write(fd, data) :]
     return fd
@@ -133,6 +134,8 @@ def _spawn(what: str, fd: int, stdout: int | None = None) -> int:
     copy = os.dup(fd)  # inheritable for this one child: every other descriptor closes itself
     null = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
     env = {name: value for name, value in os.environ.items() if name not in _NOT_OURS}
+    if what == "serve":
+        env["LD_BIND_NOW"] = "1"  # libraries are linked here and now, not call by call in every keeper
     try:
         # 0-2 are set, 3 is the one that was asked for; a copy on itself would stay close-on-exec.
         actions = [

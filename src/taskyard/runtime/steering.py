@@ -9,8 +9,8 @@ import time
 from taskyard.errors import BadText, Busy, JobEnded
 from taskyard.names import check_number
 from taskyard.runtime.folder import JobFolder
-from taskyard.runtime.keeper.control import name_of_keeper
-from taskyard.runtime.keeper.others import send
+from taskyard.runtime.keeper.control import LONGEST, name_of_keeper
+from taskyard.runtime.keeper.others import encoded, send
 from taskyard.runtime.liveness import keeper_of
 from taskyard.runtime.looking import look
 from taskyard.runtime.model import Job
@@ -26,6 +26,9 @@ _BEYOND = 8.0
 
 #: Bytes of input that fit into one message to a keeper, however they are written in JSON (6 for 1 at worst).
 PIECE = 512
+
+#: What a message has around its text, in bytes.
+_AROUND = 64
 
 #: Bytes of input at once: more is a file, and its name is shorter.
 MOST_INPUT = 1_000_000
@@ -133,7 +136,14 @@ def type_in(home: str, job_id: str, text: str) -> bool:
 
 
 def pieces(data: bytes) -> Iterator[str]:
-    """Input in parts that fit into a message each; a character may be cut in two, and is whole again behind it."""
+    """Input in parts that fit into a message each; a character may be cut in two, and is whole again behind it.
+
+    What fits into one is not cut: of two who type at once, neither comes in the middle of the other.
+    """
+    whole = data.decode("utf-8", "surrogateescape")
+    if len(encoded({"text": whole})) <= LONGEST - _AROUND:
+        yield whole
+        return
     for at in range(0, len(data), PIECE):
         yield data[at : at + PIECE].decode("utf-8", "surrogateescape")
 

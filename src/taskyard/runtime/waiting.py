@@ -45,25 +45,28 @@ def wait_all(home: str, job_ids: Sequence[str], timeout: float | None = None) ->
     deadline = None if timeout is None else time.monotonic() + timeout
     jobs = {job_id: look(home, job_id) for job_id in job_ids}
     for job_id, job in jobs.items():
+        pause = 0.0  # it may have ended while we looked at the others
         while not job.is_final and (deadline is None or time.monotonic() < deadline):
             left = None if deadline is None else max(deadline - time.monotonic(), 0.0)
-            _sleep(JobFolder(home, job_id), left)
+            if not _slept(JobFolder(home, job_id), left):
+                time.sleep(pause if left is None else min(pause, left))
+                pause = MOMENT
             job = jobs[job_id] = look(home, job_id)
     return [jobs[job_id] for job_id in job_ids]
 
 
-def _sleep(folder: JobFolder, seconds: float | None) -> None:
-    """Until whoever keeps the job lets go of it."""
+def _slept(folder: JobFolder, seconds: float | None) -> bool:
+    """Sleep until whoever keeps the job lets go of it; False, and at once, if nobody does."""
     pipe = _opened(folder)
     if pipe is None:
-        time.sleep(MOMENT if seconds is None else min(MOMENT, seconds))
-        return
+        return False
     try:
         poll = select.poll()
         poll.register(pipe, 0)  # that nobody reads it is an error, and those are always told
         poll.poll(None if seconds is None else min(seconds, _LONGEST) * 1000)
     finally:
         os.close(pipe)
+    return True
 
 
 class Watched:

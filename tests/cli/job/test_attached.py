@@ -17,6 +17,7 @@ from support.job_cli import ended, job
 from support.jobs import marked
 from support.terminal import Terminal, on_a_terminal
 from support.wait import until
+from taskyard.disk.processes import stat_fields
 
 CTRL_B, CTRL_C, CTRL_D, CTRL_G, CTRL_Z, CTRL_BRACKET = b"\x02", b"\x03", b"\x04", b"\x07", b"\x1a", b"\x1d"
 
@@ -28,6 +29,14 @@ def the_job() -> str:
     (found,) = taskyard("ps", "--all", "--json").data
     job_id: str = found["id"]
     return job_id
+
+
+@pytest.fixture
+def gate(tmp_path: Path) -> Path:
+    """A pipe that a command waits at."""
+    path = tmp_path / "gate"
+    os.mkfifo(path)
+    return path
 
 
 def moves(terminal: Terminal, key: bytes) -> None:
@@ -145,9 +154,7 @@ def test_a_second_ctrl_c_does_not_wait_for_a_command_that_will_not_go() -> None:
 
 
 @pytest.mark.req("B-11")
-def test_while_nothing_is_printed_one_line_says_how_it_stands_and_is_gone_before_output_goes_on(tmp_path: Path) -> None:
-    gate = tmp_path / "gate"
-    os.mkfifo(gate)
+def test_while_nothing_is_printed_one_line_says_how_it_stands_and_is_gone_before_output_goes_on(gate: Path) -> None:
     with on_a_terminal("run", "--", f"echo up; read -r _ < {gate}; echo down") as terminal:
         terminal.shows(b"no output for ")
         gate.write_text("\n", encoding="utf-8")
@@ -164,8 +171,11 @@ def test_while_nothing_is_printed_one_line_says_how_it_stands_and_is_gone_before
 
 
 @pytest.mark.req("B-11")
-def test_below_an_unfinished_line_the_status_does_not_move_the_cursor() -> None:
-    with on_a_terminal("run", "--", "printf 'Go on? '; sleep 2.5; echo yes", env={"NO_COLOR": "1"}) as terminal:
+def test_below_an_unfinished_line_the_status_does_not_move_the_cursor(gate: Path) -> None:
+    script = f"printf 'Go on? '; read -r _ < {gate}; echo yes"
+    with on_a_terminal("run", "--", script, env={"NO_COLOR": "1"}) as terminal:
+        terminal.shows(b"Ctrl+C stops it")
+        gate.write_text("\n", encoding="utf-8")
         assert terminal.ended() == 0
 
     begin, drawn, rest = terminal.seen.partition(b"\r\n" + the_job().encode())
@@ -187,8 +197,12 @@ def test_who_wants_no_words_gets_none(words: list[str]) -> None:
 
 
 @pytest.mark.req("B-11")
-def test_on_a_terminal_that_cannot_erase_the_hint_comes_once_and_no_line_moves() -> None:
-    with on_a_terminal("run", "--", "echo up; sleep 3.4; echo down", env={"TERM": "dumb"}) as terminal:
+def test_on_a_terminal_that_cannot_erase_the_hint_comes_once_and_no_line_moves(gate: Path) -> None:
+    with on_a_terminal("run", "--", f"echo up; read -r _ < {gate}; echo down", env={"TERM": "dumb"}) as terminal:
+        terminal.shows(b"Ctrl+B moves it to the background")
+        with pytest.raises(AssertionError):
+            terminal.shows(b"Ctrl+B moves", times=2, timeout=1.3)
+        gate.write_text("\n", encoding="utf-8")
         assert terminal.ended() == 0
 
     assert terminal.seen.count(b"Ctrl+B moves it to the background") == 1
@@ -309,6 +323,24 @@ def test_what_a_full_screen_program_switched_on_is_switched_off_when_we_leave_it
     after = terminal.seen.split(b"full")[1]
     assert after.startswith(b"\x1b[?1006l\x1b[?1000l\x1b[?25h\x1b[?1049l\x1b[0m")
     assert b"?2004" not in after
+
+
+@pytest.mark.req("B-13")
+@pytest.mark.parametrize("words", [["-q"], ["--pty"]])
+def test_watching_a_silent_job_costs_next_to_nothing(words: list[str]) -> None:
+    with on_a_terminal("run", *words, "--", "echo up; sleep 60") as terminal:
+        terminal.shows(b"up")
+        before = cpu_seconds(terminal.child.pid)
+        with pytest.raises(AssertionError):
+            terminal.shows(b"never", timeout=4)
+
+        assert cpu_seconds(terminal.child.pid) - before < 0.2
+
+
+def cpu_seconds(pid: int) -> float:
+    fields = stat_fields(str(pid))
+    assert fields is not None
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 @pytest.mark.req("B-12")

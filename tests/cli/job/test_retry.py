@@ -66,7 +66,7 @@ def test_each_rest_is_twice_as_long_as_the_one_before(tmp_path: Path) -> None:
 
     ended(started("--retry", "2", "--retry-delay", "0.2s", "--", "exit 1"))
 
-    assert 0.6 <= time.monotonic() - began < 5
+    assert 0.6 <= time.monotonic() - began < 20
 
 
 @pytest.mark.req("B-09")

@@ -252,6 +252,15 @@ def test_who_stops_reading_an_attached_run_stops_it() -> None:
     assert marked("yes\x009386.5") == []
 
 
+@pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
+def test_streams_that_were_closed_are_no_reason_not_to_run(closed: str, tmp_path: Path) -> None:
+    mark = tmp_path / "ran"
+    script = f"{sys.executable} -m taskyard run -- 'echo out; touch {mark}; exit 3' {closed}"
+
+    assert subprocess.run(["bash", "-c", script], capture_output=True, timeout=LONGEST).returncode == 3
+    assert mark.exists()
+
+
 @pytest.mark.req("O-01")
 def test_what_is_piped_into_an_attached_run_reaches_a_command_that_reads() -> None:
     text = b"".join(b"line %d\n" % number for number in range(3_000)) + b"\xff\x00 and no newline"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 
 import pytest
@@ -21,7 +22,8 @@ def test_stopping_says_what_came_of_it_and_that_nothing_is_left() -> None:
 
     ran = taskyard("stop", naps, "--by", "ada")
 
-    assert (ran.code, ran.out) == (0, f"■ {naps}  A nap  stopped by ada, after 0s; nothing of it is left\n")
+    assert ran.code == 0
+    assert re.fullmatch(rf"■ {naps}  A nap  stopped by ada, after \d+s; nothing of it is left\n", ran.out)
     assert marked("9392.5") == []
     again = taskyard("stop", naps, "--json")
     assert (again.code, again.data["outcome"], again.data["stopped_by"]) == (0, "already_ended", "ada")
@@ -123,19 +125,19 @@ def test_where_a_keeper_was_killed_the_answer_says_that_nobody_can_be_sure() -> 
 
 @pytest.mark.req("B-14")
 def test_a_paused_job_stands_still_until_it_is_resumed_and_its_time_limit_with_it() -> None:
-    counts = started("--timeout", "0.6s", "--", "while :; do echo x; sleep 0.02; done")
+    counts = started("--timeout", "1.5s", "--", "while :; do echo x; sleep 0.02; done")
     prints(counts, "x")
 
     ran = taskyard("pause", counts, "--json")
 
     assert (ran.code, ran.data["paused"], ran.data["changed"]) == (0, True, True)
     assert taskyard("pause", counts) == (0, f"{counts} was paused already.\n", "")
-    assert taskyard("wait", counts, "--timeout", "0.8s").code == 124
+    assert taskyard("wait", counts, "--timeout", "1.7s").code == 124
     ran = taskyard("resume", counts, "--json")
     assert (ran.code, ran.data["paused"], ran.data["changed"]) == (0, False, True)
     assert taskyard("resume", counts, "--json").data["changed"] is False
     over = ended(counts)
-    assert over["cause"] == "timeout" and over["paused_ms"] >= 700
+    assert over["cause"] == "timeout" and over["paused_ms"] >= 1600
 
 
 @pytest.mark.req("B-14")

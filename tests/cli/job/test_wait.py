@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -14,6 +15,7 @@ from support.cli import LONGEST, process, taskyard
 from support.job_cli import ended, job, started
 from support.job_outputs import ended_by_hand
 from support.jobs import kill_keeper
+from support.wait import until
 from taskyard import paths
 from taskyard.clock import now_ms
 from taskyard.runtime.gc import collect
@@ -70,13 +72,21 @@ def test_at_the_time_limit_it_answers_with_how_the_job_stands_and_124() -> None:
 def test_interrupting_it_leaves_the_job_alone() -> None:
     naps = started("--", "sleep", "60")
     waits = subprocess.Popen([sys.executable, "-m", "taskyard", "wait", naps], stdout=subprocess.DEVNULL)
-    with pytest.raises(subprocess.TimeoutExpired):
-        waits.wait(0.5)
+    until(lambda: sleeps_on_a_keeper(waits.pid))
 
     waits.send_signal(signal.SIGINT)
 
     assert waits.wait(LONGEST) == 130
     assert job(naps)["status"] == "running"
+
+
+def sleeps_on_a_keeper(pid: int) -> bool:
+    """Whether a process holds the pipe by which the kernel tells it of a keeper's end."""
+    folder = f"/proc/{pid}/fd"
+    try:
+        return any(os.readlink(f"{folder}/{fd}").endswith("/control") for fd in os.listdir(folder))
+    except FileNotFoundError:
+        return False  # closed while we looked
 
 
 @pytest.mark.req("B-08")
@@ -128,3 +138,23 @@ def test_the_answers_are_json_that_scripts_can_rely_on() -> None:
     assert {"id", "status", "output"} <= one.keys()
     over = ended(one["id"])
     assert (over["status"], over["exit_code"], over["signal"], over["cause"]) == ("completed", 0, None, "exited")
+
+
+@pytest.mark.req("N-07", "O-07")
+def test_with_its_output_a_wait_shows_what_a_model_gets_and_the_notice_counts_as_read() -> None:
+    one = started("--", "seq 3; exit 3")
+
+    ran = taskyard("wait", one, "--output", "--json")
+
+    assert (ran.code, ran.data["exit_code"], ran.data["text"], ran.data["was_truncated"]) == (3, 3, "1\n2\n3\n", False)
+    assert taskyard("notices", "--json").data == []
+    assert taskyard("wait", one, "--output").lines[1:] == ["1", "2", "3"]
+
+
+@pytest.mark.req("N-07")
+def test_a_wait_alone_leaves_the_notice_to_whoever_it_is_for() -> None:
+    one = started("--", "true")
+
+    taskyard("wait", one)
+
+    assert [notice["task_id"] for notice in taskyard("notices", "--json").data] == [one]

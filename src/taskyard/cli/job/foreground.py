@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
 
@@ -26,7 +27,7 @@ from taskyard.view.job_text import ended_line
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import BinaryIO
+    from typing import BinaryIO, TextIO
 
     from taskyard.cli.command import Args
     from taskyard.cli.job.keys import Key
@@ -62,7 +63,7 @@ def _watched(args: Args, jobs: Jobs, job: Job, signals: Signals, key: Key | None
     if is_screen and hint:
         say(args, f"({hint}; all other keys go to the command)")
     # With --json standard output is for the answer alone.
-    out: BinaryIO = sys.stderr.buffer if args.as_json else sys.stdout.buffer
+    out = _bytes(sys.stderr if args.as_json else sys.stdout)
     wanted = not args.quiet and (args.as_json or is_terminal(sys.stdout))
     live = LiveOutput(
         jobs,
@@ -74,6 +75,11 @@ def _watched(args: Args, jobs: Jobs, job: Job, signals: Signals, key: Key | None
     )
     reads = is_screen or args.stdin
     return Attached(jobs, job, signals=signals, keyboard=Keyboard(how, key), live=live, hint=hint, reads=reads).watch()
+
+
+def _bytes(stream: TextIO | None) -> BinaryIO:
+    """Where output goes as it is; one that was closed takes nothing."""
+    return stream.buffer if stream is not None else open(os.devnull, "wb")  # for as long as we live
 
 
 def _hint(key: Key | None) -> str:

@@ -60,8 +60,10 @@ class LiveOutput:
         self._output = Output(JobFolder(jobs.home, job.id))
         self._out, self._status, self._modes, self._text = out, status, modes, text
         self._offset = 0
+        self._draws = status.is_on and modes is None  # nothing of ours is drawn into a screen that is the job's
+        self._is_told = False  # once is enough on a terminal that cannot erase
         self._began = self._printed_at = time.monotonic()
-        self._draw_at = self._began + _HINT_AFTER if status.is_on and modes is None else float("inf")
+        self._draw_at = self._began + _HINT_AFTER if self._draws else float("inf")
 
     @property
     def has_screen(self) -> bool:
@@ -70,7 +72,8 @@ class LiveOutput:
 
     def draw_soon(self) -> None:
         """Something changed that the status line says."""
-        self._draw_at = min(self._draw_at, time.monotonic()) if self._status.is_on else self._draw_at
+        if self._draws:
+            self._draw_at = min(self._draw_at, time.monotonic())
 
     @property
     def next_drawing(self) -> float:
@@ -100,15 +103,16 @@ class LiveOutput:
         if self._modes is not None:
             self._modes.printed(data)
         self._printed_at = time.monotonic()
-        self._draw_at = min(self._draw_at, max(self._printed_at + _DRAW_LEAST, self._began + _HINT_AFTER))
+        if self._draws and not self._is_told:
+            self._draw_at = min(self._draw_at, max(self._printed_at + _DRAW_LEAST, self._began + _HINT_AFTER))
 
     def draw_status(self, *keys: str) -> None:
         """Say how it stands, and which keys do what, if it is time to."""
         now = time.monotonic()
-        if now < self._draw_at or not self._status.is_on or self.has_screen:
+        if now < self._draw_at or not self._draws:
             return
-        # A terminal that cannot erase is told once.
-        self._draw_at = now + _DRAW_EVERY if self._status.can_erase else float("inf")
+        self._is_told = not self._status.can_erase
+        self._draw_at = float("inf") if self._is_told else now + _DRAW_EVERY
         self._status.draw([*self._words(now), *filter(None, keys)])
 
     def _words(self, now: float) -> list[str]:

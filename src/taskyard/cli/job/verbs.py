@@ -16,25 +16,47 @@ from taskyard.view.job_text import ended_line
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
     from taskyard.cli.command import Args
     from taskyard.cli.parser import Parser
     from taskyard.runtime.model import Job
+    from taskyard.runtime.task_output import TaskOutput
+    from taskyard.view.glyphs import Style
 
 
 def _wait_arguments(parser: Parser) -> None:
     parser.add("ids", nargs="+", metavar="JOB", help="The job's id, or several.")
     parser.add("--timeout", type=seconds, metavar="TIME", help="At most this long: 90s, 10m. Exit code 124 then.")
+    parser.add(
+        "--output", action="store_true", help="With what it printed, as a model gets it; its notice counts as read."
+    )
 
 
 def _wait(args: Args) -> int:
-    found = jobs_of(args).wait_all(args.ids, timeout=args.timeout)
+    jobs = jobs_of(args)
+    found = jobs.wait_all(args.ids, timeout=args.timeout)
+    printed = [jobs.output(job.id) for job in found] if args.output else []
     answer(
         args,
-        lambda: one_or_all([job_json(job) for job in found], asked_for_one=len(args.ids) == 1),
-        lambda: [ended_line(job, style(args)) for job in found],
+        lambda: one_or_all(_waited(found, printed), asked_for_one=len(args.ids) == 1),
+        lambda: _wait_lines(found, printed, style(args)),
         ids=args.ids,
     )
     return exit_code(found)
+
+
+def _waited(found: Sequence[Job], printed: Sequence[TaskOutput]) -> list[dict[str, object]]:
+    if not printed:
+        return [job_json(job) for job in found]
+    return [{**job_json(each.job), "text": each.output, "was_truncated": each.was_truncated} for each in printed]
+
+
+def _wait_lines(found: Sequence[Job], printed: Sequence[TaskOutput], look: Style) -> Iterator[str]:
+    for number, job in enumerate(found):
+        yield ended_line(job, look)
+        if printed and printed[number].output:
+            yield printed[number].output.rstrip("\n")
 
 
 def _pause(args: Args) -> int:

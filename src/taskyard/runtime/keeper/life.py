@@ -104,8 +104,10 @@ def finish(born: Born, end: End, *, settings: str = "") -> None:
 
     `settings` names the file in which sinks may be set up, where nothing else can (`sinks.settings_file`).
     """
-    end = _compacted(born, end)
-    end = end._replace(output_lost=end.output_lost or _why_full(born, end))
+    if end.base:
+        end = _compacted(born, end)
+    if not end.output_lost and (why := _why_full(born, end)):
+        end = end._replace(output_lost=why)
     told: dict[str, object] | None = None
     is_decided = False
     for pause in _PAUSES:
@@ -153,8 +155,6 @@ def _why_full(born: Born, end: End) -> str:
 
 def _compacted(born: Born, end: End) -> End:
     """Replace an output whose head was freed by one that says so in words, then goes on with what was kept."""
-    if not end.base:
-        return end
     header = f"[{end.base:,} bytes were left out here: the output was larger than its cap]\n".encode()
     temporary = f"{born.folder.output}.{os.getpid()}.tmp"
     try:

@@ -98,6 +98,8 @@ class Loop:
     def woken(self) -> None:
         """Signals came, or a moment was reached: look at everything that may have changed."""
         self._reap()
+        if self.is_over:
+            return
         now = _now()
         if not self._growth.is_armed and now >= self._tick:
             self._look_at_output()

@@ -1,6 +1,8 @@
-"""What a keeper is asked to keep: one JSON object, made by `taskyard.runtime.starting`, which checks every field."""
+"""What a keeper is asked to keep: made by `taskyard.runtime.jobs`, brought to it by `starting`."""
 
 from __future__ import annotations
+
+import json
 
 from taskyard.runtime.keeper.command import Plan
 from taskyard.typed import NamedTuple, cast
@@ -8,6 +10,8 @@ from taskyard.typed import NamedTuple, cast
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+
+_decode = json.JSONDecoder().raw_decode
 
 
 class Request(NamedTuple):
@@ -25,7 +29,7 @@ class Request(NamedTuple):
     pty: bool = False
     leave_children: bool = False
     on_parent_exit: str = "keep"
-    starter: tuple[int, int] | None = None  #: process number and start of whoever must outlive it, or watches it
+    starter: Sequence[int] | None = None  #: process number and start of whoever must outlive it, or watches it
     parent: str | None = None
     recipient: str = "me"
     slots: Mapping[str, int] = {}  #: how many may run at once, by the name of the queue
@@ -36,16 +40,29 @@ class Request(NamedTuple):
     event_segments: int | None = None  #: how many segments of the stream of events are kept; None: all
     arguments: Mapping[str, object] | None = None  #: for a handler, which then has the last word on how it went
     retry_delay: float = 1.0  #: seconds before the second attempt; twice as long before each further one
-    window: tuple[int, int] | None = None  #: rows and columns of its terminal
+    window: Sequence[int] | None = None  #: rows and columns of its terminal
 
 
-def from_json(raw: Mapping[str, object]) -> Request:
-    """The request in what a starter sent."""
+_PLAN = Request._fields.index("plan")
+
+
+def request_of(raw: Mapping[str, object]) -> Request:
+    """The request that a starter put together, field by field."""
     values = dict(raw)
     plan = cast("dict[str, object]", values.pop("plan"))
-    starter = cast("list[int] | None", values.pop("starter", None))
     return Request(
-        plan=Plan(**plan),  # type: ignore[arg-type]  # made by `starting`, field by field
-        starter=(starter[0], starter[1]) if starter is not None else None,
+        plan=Plan(**plan),  # type: ignore[arg-type]  # made by `jobs`, which checks every field
         **values,  # type: ignore[arg-type]  # the same
     )
+
+
+def encoded(raw: Mapping[str, object]) -> bytes:
+    """It as it travels: a list of its fields' values, in their order, which a keeper has least to do with."""
+    return json.dumps(request_of(raw)).encode("utf-8", "surrogatepass")
+
+
+def decoded(data: bytes) -> Request:
+    """The request in what a starter sent."""
+    values = _decode(data.decode("utf-8", "surrogatepass"))[0]
+    values[_PLAN] = Plan(*values[_PLAN])
+    return Request(*values)

@@ -15,7 +15,7 @@ from taskyard.runtime.folder import JobFolder
 from taskyard.runtime.keeper import kernel, life, oom
 from taskyard.runtime.keeper.birth import Born
 from taskyard.runtime.keeper.control import name_of_keeper
-from taskyard.runtime.keeper.request import from_json
+from taskyard.runtime.keeper.request import decoded
 from taskyard.runtime.keeper.signals import DEAF, HEARD, signal
 
 TYPE_CHECKING = False
@@ -45,6 +45,7 @@ def main(words: list[str]) -> None:
 
 def serve(fd: int) -> NoReturn:
     """Fork a keeper for each request until nobody can ask any more."""
+    os.environ.pop("LD_BIND_NOW", None)  # meant for us alone
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # keepers that end are nobody's to wait for
     kernel.be_called("taskyard-forker")
     oom.kills()  # found once, and known to all keepers
@@ -69,7 +70,7 @@ def _keep(fd: int, answer: int) -> NoReturn:
     """Become the keeper of the job that is described in `fd`, and say so to `answer`; never returns."""
     code = 1
     try:
-        request = from_json(json.loads(files.read_open(fd, "the request").decode("utf-8", "surrogatepass")))
+        request = decoded(files.read_open(fd, "the request"))
         os.close(fd)
         _stand_alone(request.id)
         try:

@@ -18,7 +18,7 @@ from taskyard.runtime.keeper.signals import HEARD, signal
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from taskyard.runtime.keeper.birth import Born
     from taskyard.runtime.keeper.idle import Idle
@@ -263,14 +263,14 @@ def _noted(*_: object) -> None:
     """The number is in the pipe already."""
 
 
-def _set_window(terminal: int, window: tuple[int, int]) -> None:
+def _set_window(terminal: int, window: Sequence[int]) -> None:
     import struct
     import termios  # only those with a terminal need it
 
     fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", *window, 0, 0))
 
 
-def _pidfd(starter: tuple[int, int] | None) -> int | None:
+def _pidfd(starter: Sequence[int] | None) -> int | None:
     """Something to poll for the end of the very process that started us; one that is gone already is at its end."""
     if starter is None:
         return None
