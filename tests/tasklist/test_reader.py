@@ -52,6 +52,7 @@ def test_an_unchanged_file_is_read_once(folder: Path, reader: TaskReader) -> Non
 
 
 @pytest.mark.req("L-02")
+@pytest.mark.serial
 def test_a_file_seen_torn_is_looked_at_again_before_it_counts_as_damaged(folder: Path, reader: TaskReader) -> None:
     path = write_task(folder, "1", subject="whole")
     whole = path.read_bytes()
