@@ -30,7 +30,7 @@ WORK = [
     Shell("trap '' TERM; sleep 0.2; sleep 0.1", timeout=0.1, grace=0.05),
     Shell("yes | head -c 3000000", output_cap=1_000_000),
     Shell("echo hello; sleep 0.1", pty=True),
-    Shell("sleep 0.05; exit 1", retries=2),
+    Shell("sleep 0.05; exit 1", retries=2, retry_delay=0.01),
     Shell("sleep 0.2", on_parent_exit="keep"),
 ]
 

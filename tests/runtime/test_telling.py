@@ -48,7 +48,7 @@ def check(events: list[Event]) -> None:
 )
 def test_a_beginning_and_an_end_are_told_in_the_words_of_the_sdk(jobs: Jobs, command: str, status: str) -> None:
     job = jobs.start(Shell(command, name="Work", tool_use_id="toolu_1"))
-    assert told_of(jobs.home, job.id) == ["task_started"]
+    assert told_of(jobs.home, job.id)[0] == "task_started"  # it may be over by now
     if status == "stopped":
         jobs.stop(job.id, grace=0.1)
     jobs.wait(job.id, timeout=20)

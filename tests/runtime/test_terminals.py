@@ -36,7 +36,7 @@ def test_what_a_terminal_showed_last_is_kept_also_where_the_first_is_not(jobs: J
 
 @pytest.mark.req("O-01")
 def test_each_attempt_has_a_terminal_and_its_output_is_whole(jobs: Jobs) -> None:
-    job = jobs.start(Shell("seq 3000; test -t 0; exit 1", pty=True, retries=4))
+    job = jobs.start(Shell("seq 3000; test -t 0; exit 1", pty=True, retries=4, retry_delay=0))
     keeper = keeper_of(JobFolder(jobs.home, job.id))
     most = 0
     while keeper and os.path.exists(f"/proc/{keeper}/fd") and not jobs.get(job.id).is_final:

@@ -26,7 +26,7 @@ _OS = """
     open close read write pread pwrite lseek fsync fdatasync ftruncate fstat stat lstat access listdir scandir mkdir
     rmdir rename replace unlink remove link symlink readlink utime chmod fchmod dup urandom
     mkfifo sendfile pipe2 dup2 set_blocking set_inheritable openpty memfd_create
-    posix_spawn waitpid kill pidfd_open chdir umask setsid
+    posix_spawn waitpid kill pidfd_open chdir umask setsid fstatvfs
 """
 
 #: What the one function that calls the C library directly calls there.
