@@ -16,7 +16,7 @@ from taskyard.runtime.jobs import Jobs
 from taskyard.runtime.output import Output
 
 #: In bytes; what comes through a terminal comes more slowly.
-CAPS = {"file": 64_000_000, "terminal": 4_000_000}
+CAPS = {"file": 100_000_000, "terminal": 4_000_000}
 
 #: How long they write, in seconds.
 LONG = scale(30)
