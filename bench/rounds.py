@@ -2,7 +2,8 @@
 Interleaved rounds of two sides, and what they come to.
 
 Machines drift: a neighbour starts, a core warms up. Ours and the yardstick therefore take turns, and the
-rounds go on until both medians stand still or the time is used up.
+rounds go on until both medians stand still or the time is used up. A row that moves a gigabyte of memory counts by its
+best rounds instead: there a neighbour, or the host of a virtual machine, makes one round in two several times slower.
 """
 
 from __future__ import annotations
@@ -54,6 +55,7 @@ class Row(NamedTuple):
     fewest: int = 5
     most: int = 40
     as_time_ratio: bool = False  #: the ratio says how long ours takes, not how fast it is
+    by_best: bool = False  #: each side counts by its best round: where neighbours can only slow it down, and do by half
 
     def failed(self, why: str) -> dict[str, object]:
         """The row as printed when it could not be measured."""
@@ -123,8 +125,8 @@ def measured(
         tell(f"{row.name} round {len(ours)}: ours {ours[-1].value:.5g}, yardstick {yardstick[-1].value:.5g} {row.unit}")
     return Outcome(
         row,
-        _median(ours),
-        _median(yardstick),
+        _summed_up(row, ours),
+        _summed_up(row, yardstick),
         len(ours),
         {**_worst(ours), **{f"yardstick_{name}": value for name, value in _worst(yardstick).items()}},
         tuple(dict.fromkeys(fault for sample in ours for fault in sample.faults)),
@@ -148,8 +150,11 @@ def _still(samples: list[Sample]) -> bool:
     return spread([sample.value for sample in samples]) < STILL
 
 
-def _median(samples: list[Sample]) -> float:
-    return statistics.median(sample.value for sample in samples)
+def _summed_up(row: Row, samples: list[Sample]) -> float:
+    values = [sample.value for sample in samples]
+    if not row.by_best:
+        return statistics.median(values)
+    return max(values) if row.is_rate else min(values)
 
 
 def _worst(samples: list[Sample]) -> dict[str, float]:

@@ -166,8 +166,8 @@ def _job_rows(ground: Ground) -> list[Row]:
             lambda: jobs.notice_ours(ground),
             lambda: jobs.notice_polled(ground),
             Goal("≥", 20),
-            fewest=2,
-            most=4,
+            fewest=3,
+            most=6,
         ),
         Row(
             "job.output",
@@ -176,6 +176,8 @@ def _job_rows(ground: Ground) -> list[Row]:
             lambda: jobs.output_bare(ground),
             Goal("≥", 0.95),
             is_rate=True,
+            by_best=True,
+            fewest=8,
         ),
         Row(
             "job.output.capped",
@@ -184,6 +186,8 @@ def _job_rows(ground: Ground) -> list[Row]:
             lambda: jobs.output_bare(ground),
             Goal("≥", 0.6),
             is_rate=True,
+            by_best=True,
+            fewest=8,
         ),
         cost("idle", "% of a core", lambda: jobs.idle_ours(ground), 0.5),
         cost("mem.keeper", "MB", lambda: jobs.memory_ours(ground, alone=False), 2.0),

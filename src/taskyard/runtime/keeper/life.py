@@ -40,7 +40,10 @@ _REMEMBERED = 20
 
 
 def live(born: Born, request: Request, *, settings: str) -> None:
-    """Keep one job to its end, whatever happens on the way. `settings`: as for `finish`."""
+    """Keep one job to its end, whatever happens on the way.
+
+    `settings` names the file in which sinks may be set up, where nothing else can (`sinks.settings_file`).
+    """
     queue = Queue(born, request)
     try:
         end = _lived(born, request, queue)
@@ -49,9 +52,11 @@ def live(born: Born, request: Request, *, settings: str) -> None:
         survivors = tuple(sweep(others.keepers()))
         end = End("error", error=f"its keeper failed: {error}", survivors=survivors, kept=tuple(others.kept()))
         end = end._replace(proof="partial" if survivors else "proved", at=now_ms(), size=os.fstat(born.output).st_size)
-    finish(born, end, settings=settings)
+    told = finish(born, end)
     queue.close()
-    born.hang_up()  # before our own end, which takes longer than all of this
+    born.hang_up()  # those who wait need nothing of what follows, and our own end takes longer than all of this
+    if told is not None and sinks.may_be_set_up(settings):
+        sinks.start_sinks(born.folder.home, told)
 
 
 def _lived(born: Born, request: Request, queue: Queue) -> End:
@@ -99,11 +104,8 @@ def _note_attempt(born: Born, end: End, attempt: int) -> None:
     born.change(attempt=attempt, earlier=[*known, end_to_json(end)][-_REMEMBERED:])
 
 
-def finish(born: Born, end: End, *, settings: str = "") -> None:
-    """Tidy the output, then write the end and send the news of it.
-
-    `settings` names the file in which sinks may be set up, where nothing else can (`sinks.settings_file`).
-    """
+def finish(born: Born, end: End) -> dict[str, object] | None:
+    """Tidy the output, then write the end and send the news of it, which are returned; None if nobody is told."""
     if end.base:
         end = _compacted(born, end)
     if not end.output_lost and (why := _why_full(born, end)):
@@ -126,8 +128,7 @@ def finish(born: Born, end: End, *, settings: str = "") -> None:
             end = end._replace(output_lost=end.output_lost or error.why)
             _make_room(born)
     born.give_room()
-    if told is not None and sinks.may_be_set_up(settings):
-        sinks.start_sinks(born.folder.home, told)
+    return told
 
 
 def is_full(error: StorageError) -> bool:
