@@ -28,6 +28,9 @@ SECTOR = 512
 #: How much later than asked for a busy machine may wake us, in seconds.
 _LATE = 0.02
 
+#: How long a machine that others share may leave us without a processor, in seconds.
+_ABSENT = 0.25
+
 #: Far from the cap a look now and then will do; it also tells when output last grew.
 _SLOWEST_TICK = 1.0
 
@@ -50,6 +53,7 @@ class Growth:
         self.base = 0  #: everything before this offset was freed
         self.last = now  #: when it last grew, as far as we looked
         self.lost = ""  #: why some of it could not be written, if the disk was full
+        self.is_fast = False  #: whether it passes the cap if we are not given a processor for a moment
         self.is_armed = False
 
     @property
@@ -68,8 +72,9 @@ class Growth:
         if grown < 0:
             self.base = 0  # the command truncated it: what is there now is all new
         self._size, self._on_disk = found.st_size, found.st_blocks * 512
-        # What comes until we look next, if it goes on like this and the machine is busy.
-        soon = max(grown, 0) / max(now - self._looked, 1e-4) * (2 * self.tick() + _LATE)
+        rate = max(grown, 0) / max(now - self._looked, 1e-4)
+        soon = rate * (2 * self.tick() + _LATE)  # what comes until we look next, if it goes on and the machine is busy
+        self.is_fast = rate * _ABSENT > self._cap // 2
         self._looked = now
         if grown:
             self.last = now
