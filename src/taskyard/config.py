@@ -41,6 +41,7 @@ class Settings(NamedTuple):
     event_segments: int = (
         8  #: files of 64 MB with events of jobs that are kept: half a gigabyte is over a million events
     )
+    mcp_patience: float = 45.0  #: seconds a tool call waits for a command; clients give up after 60
     job_age_limit: float = 30 * 86_400.0  #: seconds ended jobs are kept: a month back is as far as anyone looks
 
 

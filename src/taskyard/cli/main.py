@@ -38,6 +38,7 @@ COMMANDS: Mapping[str, Row] = {
     "notices": Row("taskyard.cli.notices", "What became of background jobs: look, take, acknowledge, verify"),
     "trust": Row("taskyard.cli.trust:TRUST", "Allow commands that came with a project or a task"),
     "doctor": Row("taskyard.cli.doctor:DOCTOR", "Explain what is wrong with a list, and repair it"),
+    "mcp": Row("taskyard.cli.mcp:MCP", "The tools for any model's client, over MCP"),
     "demo": Row("taskyard.cli.demo:DEMO", "A plan of tasks worked on by agents, live"),
     "completions": Row("taskyard.cli.completions:COMPLETIONS", "Completion for bash, zsh and fish"),
     "__complete": Row("taskyard.cli.complete:COMPLETE", "Candidates for a command line", hidden=True),

@@ -3,7 +3,7 @@ Every error Taskyard raises on purpose.
 
 * TaskyardError             exit 1
   x UsageError              exit 2   malformed: fails however often it is repeated
-    + BadName, BadId, BadJobId, BadText, BadValue
+    + BadName, BadId, BadJobId, BadText, BadValue, MissingExtra
   x NotFound                exit 4
     + TaskNotFound, RecipientNotFound, TeamNotFound, ListNotFound, JobNotFound, KindNotFound,
       OutputGone, EventsGone, NothingFree
@@ -56,6 +56,7 @@ from taskyard.errors.general import (
     Busy,
     Cancelled,
     Damaged,
+    MissingExtra,
     NotGenuine,
     StorageError,
     TaskyardError,
@@ -103,6 +104,7 @@ __all__ = [
     "KindNotFound",
     "LeaseLost",
     "ListNotFound",
+    "MissingExtra",
     "NoInput",
     "NotFound",
     "NotGenuine",

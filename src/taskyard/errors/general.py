@@ -26,6 +26,18 @@ class UsageError(TaskyardError):
     exit_code = 2
 
 
+class MissingExtra(UsageError):
+    """What was asked for needs packages that are not installed."""
+
+    code = "missing_extra"
+
+    def __init__(self, what: str, extra: str, module: str = "") -> None:
+        missing = f" ({module} is missing)" if module else ""
+        super().__init__(f"{what} needs more than the core{missing}: `pip install 'taskyard[{extra}]'`.")
+        self.extra = extra
+        self.module = module
+
+
 class BadName(UsageError):
     """A list, team or agent name that cannot be one."""
 

@@ -30,9 +30,10 @@ class AsyncJobs:
         self._jobs = jobs
         self._hosted: set[Hosted] = set()
 
-    async def start(self, spec: Spec, *, after: Sequence[str] = ()) -> Job:
-        """Start a job; when this returns it is there for everybody."""
-        request = self._jobs.request(spec, after=[self.get(other).id for other in after])
+    async def start(self, spec: Spec, *, backgrounded: bool = True, after: Sequence[str] = ()) -> Job:
+        """Start a job; when this returns it is there for everybody. Not `backgrounded`: whoever starts it watches."""
+        others = [self.get(other).id for other in after]
+        request = self._jobs.request(spec, backgrounded=backgrounded, after=others)
         if is_inside(request):
             from taskyard.runtime.hosting import Hosted
 
@@ -114,6 +115,14 @@ class AsyncJobs:
     async def send(self, job_id: str, text: str, *, close: bool = False) -> bool:
         """Type into a job; False if it takes no input."""
         return await asyncio.to_thread(lambda: self._jobs.send(job_id, text, close=close))
+
+    async def answer(self, job_id: str, text: str, *, close: bool = False) -> Job:
+        """As `send`, for those who want to know why a job cannot be typed into."""
+        return await asyncio.to_thread(lambda: self._jobs.answer(job_id, text, close=close))
+
+    async def to_background(self, job_id: str) -> bool:
+        """Say that nobody watches a job in the foreground any more: its end will be told by a notice."""
+        return await asyncio.to_thread(self._jobs.to_background, job_id)
 
     async def close(self) -> None:
         """End the jobs that live inside this program; all others go on."""

@@ -8,9 +8,10 @@ it is gone.
 from __future__ import annotations
 
 from taskyard.config import Settings
-from taskyard.errors import UsageError
+from taskyard.errors import JobNotBegun, NoInput, UsageError
 from taskyard.runtime import looking, steering, waiting
 from taskyard.runtime.gc import maybe_collect
+from taskyard.runtime.model import JobStatus
 from taskyard.runtime.registry import Registry
 from taskyard.runtime.requests import Starter, check_background, is_inside
 from taskyard.runtime.starting import Forker, start_alone
@@ -158,6 +159,25 @@ class Jobs:
         """Type into a job; False if it takes no input."""
         done = steering.type_in(self.home, job_id, text)
         return steering.tell(self.home, job_id, {"do": "close_input"}) and done if close else done
+
+    def answer(self, job_id: str, text: str, *, close: bool = False) -> Job:
+        """As `send`, for those who want to know why a job cannot be typed into.
+
+        Raises:
+            JobNotBegun: it waits for its turn.
+            NoInput: it takes no input, or does not read.
+            JobEnded: it is over.
+        """
+        job = self.get(job_id)
+        if job.status is JobStatus.PENDING:
+            raise JobNotBegun(job.id, job.waits_for)
+        if not job.is_final and not job.takes_input:
+            advice = "Only one started with --stdin or --pty does, until its input is closed."
+            raise NoInput(job.id, "takes no input", advice)
+        if not self.send(job_id, text, close=close):
+            why = "does not read what it is sent" if self.get(job_id).takes_input else "has closed its input"
+            raise NoInput(job.id, why, f"See what it does: `taskyard logs {job.id}`.")
+        return self.get(job_id)
 
     def request(self, spec: Spec, *, backgrounded: bool = True, after: Sequence[str] = ()) -> dict[str, object]:
         """What a keeper is asked for."""

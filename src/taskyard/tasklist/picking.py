@@ -1,7 +1,8 @@
-"""Which free task comes next: pure."""
+"""Which free task comes next, and why none does."""
 
 from __future__ import annotations
 
+from taskyard.errors import NothingFree
 from taskyard.tasklist import rules
 from taskyard.tasklist.extras import priority_of
 from taskyard.tasklist.graph import open_blockers
@@ -12,6 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from taskyard.tasklist.model import Task
+    from taskyard.tasklist.service import TaskList
 
 
 def in_order(
@@ -23,3 +25,10 @@ def in_order(
     if policy == "refuse":
         ready = [task for task in ready if not overlaps(task, tasks, agent)]
     return [task.id for task in sorted(ready, key=lambda task: (priority_of(task), int(task.id)))]
+
+
+def nothing_free(tasks: TaskList) -> NothingFree:
+    """Why a list has nothing for its agent now."""
+    left = [task for task in tasks.list() if not task.is_done]
+    taken = sum(task.owner is not None for task in left)
+    return NothingFree(tasks.agent or "", list_name=tasks.name, open=len(left), taken=taken)

@@ -19,15 +19,22 @@ NO_TASKS = "No tasks found"
 NOT_FOUND = "Task not found"
 
 
-def listing(tasks: Iterable[Task], *, unreadable: Container[str] = (), longest: int | None = None) -> str:
-    """`#1 [in_progress] A (alice)` and so on, trackers left out.
+def listing(
+    tasks: Iterable[Task],
+    *,
+    among: Mapping[str, Task] | None = None,
+    unreadable: Container[str] = (),
+    longest: int | None = None,
+) -> str:
+    """`#1 [in_progress] A (alice)` and so on, trackers left out; `among` are all tasks, where these are some.
 
     Beyond `longest` characters completed tasks are left out first, then the highest ids, and the last line counts them.
     """
-    by_id = {task.id: task for task in tasks}
-    shown = [task for task in by_id.values() if not task.is_internal]
+    named = {task.id: task for task in tasks}
+    shown = [task for task in named.values() if not task.is_internal]
     if not shown:
         return NO_TASKS
+    by_id = named if among is None else among
     lines = {task.id: _line(task, by_id, unreadable) for task in shown}
     if longest is None or sum(map(len, lines.values())) + len(lines) - 1 <= longest:
         return "\n".join(lines.values())

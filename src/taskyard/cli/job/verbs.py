@@ -8,7 +8,7 @@ from taskyard.cli.command import Command
 from taskyard.cli.job.shared import EXITS, as_our_fault, exit_code, jobs_of, one_job, one_or_all
 from taskyard.cli.output import answer, is_terminal, style
 from taskyard.cli.values import seconds
-from taskyard.errors import Conflict, JobNotBegun, NoInput, UsageError
+from taskyard.errors import Conflict, JobNotBegun, UsageError
 from taskyard.runtime.model import JobStatus
 from taskyard.runtime.steering import check_text
 from taskyard.view.job_records import job_json
@@ -103,20 +103,11 @@ def _send(args: Args) -> int:
     text = _typed(args)
     check_text(text)
     jobs = jobs_of(args)
-    job = jobs.get(args.id)
-    if job.status is JobStatus.PENDING:
-        raise JobNotBegun(job.id, job.waits_for)
-    if not job.is_final and not job.takes_input:
-        raise NoInput(
-            job.id, "takes no input", "Only one started with --stdin or --pty does, until its input is closed."
-        )
-    if not jobs.send(args.id, text, close=args.eof):
-        why = "does not read what it is sent" if jobs.get(args.id).takes_input else "has closed its input"
-        raise NoInput(job.id, why, f"See what it does: `taskyard logs {job.id}`.")
+    job = jobs.answer(args.id, text, close=args.eof)
     count = len(text.encode("utf-8", "surrogateescape"))
     return answer(
         args,
-        lambda: {**job_json(jobs.get(args.id)), "sent": count, "eof": args.eof},
+        lambda: {**job_json(job), "sent": count, "eof": args.eof},
         lambda: [f"{job.id} got {count:,} {'byte' if count == 1 else 'bytes'}{' and the end' if args.eof else ''}."],
         ids=[job.id],
     )

@@ -7,7 +7,6 @@ from taskyard.cli.output import open_yard
 from taskyard.cli.task.shown import answer_task
 from taskyard.cli.values import seconds, word_list
 from taskyard.clock import elapsed
-from taskyard.errors import NothingFree
 from taskyard.tasklist.extras import labels_of
 
 TYPE_CHECKING = False
@@ -50,7 +49,9 @@ def _run(args: Args) -> int:
         while (task := _claimed(args, yard)) is None:
             left = deadline - elapsed()
             if left <= 0:
-                raise _nothing(yard)
+                from taskyard.tasklist.picking import nothing_free
+
+                raise nothing_free(yard.tasks)
             yard.tasks.store.wait(min(left, yard.settings.poll_interval))
         return answer_task(args, yard, task, with_token=True)
 
@@ -63,13 +64,6 @@ def _claimed(args: Args, yard: Yard) -> Task | None:
         return not labels or not labels.isdisjoint(labels_of(task))
 
     return yard.tasks.claim_next(where=suits, capabilities=able, lease=args.lease, start=args.start)
-
-
-def _nothing(yard: Yard) -> NothingFree:
-    listing = yard.tasks.list()
-    left = [task for task in listing if not task.is_done]
-    taken = sum(task.owner is not None for task in left)
-    return NothingFree(yard.agent or "", list_name=yard.tasks.name, open=len(left), taken=taken)
 
 
 NEXT = Command(

@@ -1,0 +1,33 @@
+"""`taskyard mcp`: the tools for any model's client."""
+
+from __future__ import annotations
+
+from taskyard.cli.command import Command
+from taskyard.errors import MissingExtra
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from taskyard.cli.command import Args
+    from taskyard.cli.parser import Parser
+
+
+def _arguments(parser: Parser) -> None:
+    parser.add("--agent", metavar="NAME", help="The name the client acts under; its own if not given.")
+
+
+def _run(args: Args) -> int:
+    try:
+        from taskyard.mcp_server import server
+    except ModuleNotFoundError as error:
+        raise MissingExtra("The MCP server", "mcp", error.name or "") from error
+    server.serve_stdio(agent=args.agent or args.by, list=args.list, tasks_dir=args.tasks_dir)
+    return 0
+
+
+MCP = Command(
+    _run,
+    _arguments,
+    "Serve the list, background jobs and mail as tools over MCP, to the client at stdin and stdout. A client starts it "
+    "by itself: `taskyard install` sets that up.",
+    examples=("taskyard mcp --agent ada", "claude mcp add taskyard -- taskyard mcp"),
+)

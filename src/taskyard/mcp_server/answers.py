@@ -1,0 +1,94 @@
+"""
+What a call answers: text for the model, the same as data beside it, and what else it should know.
+
+A refusal is an answer like any other: it says what is wrong and what to do next, and is marked as an error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple, cast
+
+from mcp_types import CallToolResult, TextContent
+from pydantic import PrivateAttr, ValidationError
+
+from taskyard.errors import TaskyardError
+from taskyard.shapes import as_object
+
+#: Field names that one refusal repeats.
+_MOST_FAULTS = 5
+
+
+class Answer(NamedTuple):
+    """One answer, before it is put into the protocol's words."""
+
+    text: str
+    data: Mapping[str, object]
+    hints: tuple[str, ...] = ()  #: further blocks of text: what follows from it, what to do next
+    is_error: bool = False
+    deferred: str | None = None  #: the job that goes on with what was asked for
+
+
+class Result(CallToolResult):
+    """A result that remembers what of it was put off."""
+
+    _deferred: str | None = PrivateAttr(default=None)
+
+    @property
+    def deferred(self) -> str | None:
+        """The job that goes on with what was asked for."""
+        return self._deferred
+
+    def defer(self, job_id: str | None) -> None:
+        """Remember the job."""
+        self._deferred = job_id
+
+
+def result(answer: Answer, *, riding: Sequence[str] = (), notices: Sequence[Mapping[str, object]] = ()) -> Result:
+    """An answer in the protocol's words; `riding` is text that comes along at its end, `notices` the same as data."""
+    data: dict[str, Any] = {**answer.data, **({"notices": list(notices)} if notices else {})}
+    blocks = [answer.text, *answer.hints, *riding]
+    made = Result(
+        content=[TextContent(type="text", text=text) for text in blocks if text],
+        structured_content=data,
+        is_error=answer.is_error,
+    )
+    made.defer(answer.deferred)
+    return made
+
+
+def refusal(error: TaskyardError, *, text: str | None = None) -> Answer:
+    """An error that was raised on purpose; with `text`, under words that models know."""
+    facts = {name: _plain(value) for name, value in error.facts().items()}
+    data = {"error": {**facts, "code": error.code, "message": str(error)}}
+    said = str(error)
+    return Answer(said, data, is_error=True) if text is None else Answer(text, data, (said,), is_error=True)
+
+
+def malformed(tool: str, fields: Iterable[str], error: ValidationError) -> Answer:
+    """Arguments that do not fit: which, and what would."""
+    known = list(fields)
+    faults = list(dict.fromkeys(_fault(tool, known, item) for item in error.errors()))
+    shown = faults[:_MOST_FAULTS]
+    if len(faults) > len(shown):
+        shown.append(f"{len(faults) - len(shown)} more fields do not fit.")
+    text = " ".join([*shown, "Nothing was changed."])
+    return Answer(text, {"error": {"code": "bad_arguments", "message": text, "fields": known}}, is_error=True)
+
+
+def _fault(tool: str, known: Sequence[str], item: Mapping[str, Any]) -> str:
+    place = ".".join(str(part) for part in item["loc"])[:100] or "the arguments"
+    if item["type"] == "extra_forbidden":
+        return f"{tool} has no field {place!r}; it has {', '.join(known) or 'none'}."
+    if item["type"] == "missing":
+        return f"{tool} needs {place!r}."
+    return f"{place!r} does not fit: {item['msg']}."
+
+
+def _plain(value: object) -> object:
+    """A fact as JSON can have it."""
+    if (inner := as_object(value)) is not None:
+        return {key: _plain(each) for key, each in inner.items()}
+    if isinstance(value, (list, tuple, set, frozenset)):
+        return [_plain(each) for each in cast("Collection[object]", value)]
+    return value if value is None or isinstance(value, (str, int, float, bool)) else str(value)

@@ -1,0 +1,123 @@
+"""
+Who is at the other end of a connection: an agent instance, with a list, jobs and mail of its own.
+
+Over stdio there is one, for the life of the process. Its name is the one it was started with, else the client's own.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from functools import partial
+from typing import Any, Protocol, TypeVar
+
+import anyio
+import anyio.to_thread
+from mcp.server.context import ServerRequestContext
+
+from taskyard.app import Yard
+from taskyard.app import open as open_yard
+from taskyard.mcp_server.riding import Riding
+from taskyard.runtime.async_jobs import AsyncJobs
+
+T = TypeVar("T")
+
+Request = ServerRequestContext[Any, Any]
+
+#: Where a client does not say who it is.
+NOBODY = "mcp-client"
+
+_LONGEST_NAME = 60
+
+
+class Caller:
+    """One agent instance that asks for things."""
+
+    def __init__(self, yard: Yard, *, lease: float | None = None, hold: float | None = None) -> None:
+        """Nothing is read yet.
+
+        Args:
+            yard: Opened for this caller alone.
+            lease: Seconds its claims last unless it asks for something; None: as long as this process.
+            hold: Seconds until notices it did not acknowledge go back; None: when this process ends.
+        """
+        self.yard = yard
+        self.jobs = AsyncJobs(yard.jobs)
+        self.lease = lease
+        self.hold = hold
+        self._riding = Riding(yard, hold=hold)
+        self._turn = anyio.Lock()  # what is open of a list serves one call at a time
+
+    @property
+    def name(self) -> str:
+        """Under which name it acts."""
+        return self.yard.agent or NOBODY
+
+    async def on_list(self, act: Callable[[Yard], T]) -> T:
+        """Do something with the list; hooks and checks may take their time, so nothing else waits for it."""
+        async with self._turn:
+            return await anyio.to_thread.run_sync(partial(act, self.yard))
+
+    async def with_notices(self, act: Callable[[Riding], T]) -> T:
+        """Do something with what waits for this caller."""
+        async with self._turn:
+            return await anyio.to_thread.run_sync(partial(act, self._riding))
+
+    def close(self) -> None:
+        """It is gone: what it did not acknowledge comes again."""
+        self._riding.close()
+        self.yard.close()
+
+
+class Callers(Protocol):
+    """Everyone who may ask."""
+
+    async def find(self, request: Request) -> Caller:
+        """Whoever asks for this."""
+        ...
+
+    async def close(self) -> None:
+        """Nobody asks any more."""
+        ...
+
+
+class OneCaller:
+    """The one at the other end of a pipe."""
+
+    def __init__(self, *, agent: str | None, list: str | None, tasks_dir: str | None) -> None:
+        """`agent`: the name it was given; else it says its own."""
+        self._agent = agent
+        self._list = list
+        self._tasks_dir = tasks_dir
+        self._caller: Caller | None = None
+
+    async def find(self, request: Request) -> Caller:
+        """The one there is; it enters with its first request."""
+        if self._caller is None:
+            name = self._agent or clean_name(client_name(request))
+            yard = open_yard(
+                tasks_dir=self._tasks_dir,
+                list=self._list,
+                agent=name,
+                via="mcp",
+                is_main=None if self._agent else True,
+            )
+            self._caller = Caller(yard)
+        return self._caller
+
+    async def close(self) -> None:
+        """The pipe is closed."""
+        if self._caller is not None:
+            self._caller.close()
+
+
+def client_name(request: Request) -> str:
+    """What the client calls itself."""
+    params = request.session.client_params
+    return params.client_info.name if params is not None else ""
+
+
+def clean_name(text: str) -> str:
+    """A client's own name as the name of an agent."""
+    name = re.sub(r"[^A-Za-z0-9_-]+", "-", text).strip("-")[:_LONGEST_NAME]
+    return name or NOBODY

@@ -1,0 +1,136 @@
+"""
+One tool call, from the protocol's words to ours and back.
+
+    1. who asks (`callers`); what its last answer brought is acknowledged
+    2. the arguments are checked; what does not fit is refused in a sentence
+    3. the tool does it, or refuses
+    4. what waits for the caller rides along with the answer
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, Generic, NamedTuple, TypeVar, cast
+
+import anyio
+from mcp.server.mcpserver.context import Context
+from mcp.server.mcpserver.tools import Tool
+from mcp.server.mcpserver.utilities.func_metadata import FuncMetadata
+from mcp_types import ToolAnnotations
+from pydantic import PrivateAttr, ValidationError
+
+from taskyard.errors import TaskyardError
+from taskyard.mcp_server.answers import Answer, malformed, refusal, result
+from taskyard.mcp_server.arguments import Arguments
+from taskyard.mcp_server.callers import Caller, Callers
+from taskyard.mcp_server.riding import Ride, Riding
+
+A = TypeVar("A", bound=Arguments)
+
+
+class Call(NamedTuple):
+    """What a tool knows beside its arguments."""
+
+    caller: Caller
+    context: Context[Any, Any]
+    patience: float  #: seconds after which a command goes on in the background
+
+    @property
+    def tool_use_id(self) -> str | None:
+        """The model's own name for this call, where its client tells."""
+        meta = self.context.request_context.meta
+        value = (dict(meta) if meta else {}).get("claudecode/toolUseId")
+        return value if isinstance(value, str) else None
+
+    async def progress(self, done: float, message: str) -> None:
+        """Say how it stands, to whoever asked to hear it."""
+        await self.context.report_progress(done, None, message)
+
+
+class Spec(NamedTuple, Generic[A]):
+    """A tool as we describe it."""
+
+    name: str
+    about: str
+    takes: type[A]
+    act: Callable[[Call, A], Awaitable[Answer]]
+    gives: dict[str, Any]  #: the schema of its data
+    reads: bool = False  #: it changes nothing
+    destroys: bool = False  #: what it does cannot be taken back
+    repeats: bool = False  #: doing it again changes nothing more
+    title: str = ""
+
+
+class OurTool(Tool):
+    """A tool that answers in our words, also where its arguments do not fit."""
+
+    _spec: Spec[Any] = PrivateAttr()
+    _callers: Callers = PrivateAttr()
+    _patience: float = PrivateAttr(default=0.0)
+
+    async def run(self, arguments: dict[str, Any], context: Context[Any, Any], convert_result: bool = False) -> Any:
+        """Answer one call."""
+        caller = await self._callers.find(context.request_context)
+        await caller.with_notices(Riding.arrived)
+        try:
+            checked = cast("Arguments", self.fn_metadata.validate_arguments(arguments)["arguments"])
+            answer = await self._spec.act(Call(caller, context, self._patience), checked)
+        except ValidationError as error:
+            answer = malformed(self.name, self.parameters.get("properties", {}), error)
+        except TaskyardError as error:
+            answer = refusal(error)
+        if answer.deferred is not None:
+            return result(answer)  # its reader may never see it: nothing rides on it
+        ride = Ride()
+        with anyio.CancelScope(shield=True):  # what is taken is handed over
+            ride = await caller.with_notices(Riding.next)
+        return result(answer, riding=ride.text, notices=ride.notices)
+
+    def serve(self, spec: Spec[Any], callers: Callers, patience: float) -> OurTool:
+        """Do what `spec` says, for `callers`."""
+        self._spec, self._callers, self._patience = spec, callers, patience
+        return self
+
+
+def tools(specs: Sequence[Spec[Any]], callers: Callers, *, patience: float) -> list[Tool]:
+    """Tools for the SDK's server."""
+    return [_tool(spec, callers, patience) for spec in specs]
+
+
+def _tool(spec: Spec[Any], callers: Callers, patience: float) -> Tool:
+    return OurTool(
+        fn=spec.act,
+        name=spec.name,
+        title=spec.title or None,
+        description=spec.about,
+        parameters=_strict(spec.takes.model_json_schema(by_alias=True)),
+        fn_metadata=FuncMetadata(arg_model=spec.takes, output_schema=_with_common(spec.gives)),
+        is_async=True,
+        context_kwarg=None,
+        annotations=ToolAnnotations(
+            title=spec.title or None,
+            read_only_hint=spec.reads,
+            destructive_hint=spec.destroys,
+            idempotent_hint=spec.reads or spec.repeats,
+            open_world_hint=spec.name == "Bash",
+        ),
+    ).serve(spec, callers, patience)
+
+
+def _strict(schema: dict[str, Any]) -> dict[str, Any]:
+    """A schema without what only its maker reads."""
+    schema.pop("title", None)
+    schema.pop("description", None)
+    for one in schema.get("properties", {}).values():
+        one.pop("title", None)
+    return schema
+
+
+def _with_common(gives: dict[str, Any]) -> dict[str, Any]:
+    """The schema of what a tool gives; any answer may be a refusal, and may bring notices along."""
+    properties = {
+        **gives,
+        "error": {"type": "object", "description": "Why it was refused: code, message, and what belongs to it."},
+        "notices": {"type": "array", "items": {"type": "object"}, "description": "What became of background jobs."},
+    }
+    return {"type": "object", "properties": properties, "additionalProperties": False}

@@ -1,0 +1,247 @@
+"""The tools of background jobs: Bash, TaskOutput, TaskStop (KillShell), ListJobs, SendInput."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import time
+from typing import Any
+
+import anyio
+
+from taskyard.kinds.shell import Shell
+from taskyard.mcp_server import arguments, schemas, words
+from taskyard.mcp_server.answers import Answer
+from taskyard.mcp_server.calls import Call, Spec
+from taskyard.mcp_server.listing import jobs_page
+from taskyard.runtime.model import Job
+from taskyard.runtime.requests import check_background
+from taskyard.runtime.task_output import TaskOutput
+
+#: Seconds between two words on how a long call stands.
+_PROGRESS_EVERY = 5.0
+
+
+async def _bash(call: Call, given: arguments.Bash) -> Answer:
+    wants_background = isinstance(given, arguments.BackgroundBash) and given.run_in_background
+    spec = Shell(
+        given.command,
+        name=given.description or None,
+        timeout=None if given.timeout is None else given.timeout / 1000,
+        stdin=given.stdin,
+        tool_use_id=call.tool_use_id,
+    )
+    if wants_background:
+        check_background()
+        job = await call.caller.jobs.start(spec)
+        return started(job)
+    job = await call.caller.jobs.start(spec, backgrounded=False)
+    try:
+        job = await _watched(call, job)
+    except BaseException:  # the call was cancelled: whoever gives up a command in the foreground wants it ended
+        with anyio.CancelScope(shield=True):
+            await call.caller.jobs.stop(job.id)
+        raise
+    if not job.is_final:
+        await call.caller.jobs.to_background(job.id)
+        return started(await asyncio.to_thread(call.caller.jobs.get, job.id), waited=True)
+    return ran(await call.caller.jobs.output(job.id))
+
+
+async def _watched(call: Call, job: Job) -> Job:
+    """The job at its end, or when the client will not wait any longer; says now and then how it stands."""
+    began = time.monotonic()
+    while not job.is_final and (left := began + call.patience - time.monotonic()) > 0:
+        job = await call.caller.jobs.wait(job.id, timeout=min(left, _PROGRESS_EVERY))
+        if not job.is_final:
+            await call.progress(time.monotonic() - began, f"{job.description}: {job.status.value}")
+            if job.needs_input:
+                break  # nobody can answer while this call waits
+    return job
+
+
+def started(job: Job, *, waited: bool = False) -> Answer:
+    """What a background start answers: the id, where the output goes, and that a notice will come."""
+    first = "It takes longer: it goes on in the background" if waited else "Command running in background"
+    text = f"{first} with ID: {job.id}. Output is being written to: {job.output_file}. You will be told when it ends."
+    if job.waits_for:
+        text += f" It waits for {job.waits_for}."
+    if job.needs_input:
+        text += " It seems to wait for input: TaskOutput shows what it asks."
+    return Answer(text, _facts(job), deferred=job.id if waited else None)
+
+
+def ran(found: TaskOutput) -> Answer:
+    """What a command in the foreground answers: its output, and how it ended."""
+    job = found.job
+    said = [found.output] if found.output.strip() else []
+    code = job.end.exit_code if job.end is not None else None
+    is_error = job.status.value != "completed"
+    if is_error:
+        said.append(_how(job))
+    elif not said:
+        said.append("(no output)")
+    data = _facts(job) | {"output": found.output, "was_truncated": found.was_truncated, "exitCode": code}
+    return Answer("\n".join(said), data, is_error=is_error)
+
+
+def _how(job: Job) -> str:
+    """How a command ended that did not end well."""
+    end = job.end
+    if end is None:
+        return f"Status: {job.status.value}"
+    if end.cause == "exited":
+        return f"Exit code {end.exit_code}"
+    if end.cause == "timeout":
+        return "It was ended after reaching its time limit."
+    if end.cause == "signal":
+        return f"Killed by signal {end.signal}"
+    return f"{end.cause}{': ' + end.error if end.error else ''}"
+
+
+async def _output(call: Call, given: arguments.TaskOutput) -> Answer:
+    seconds = given.timeout / 1000 if given.block else 0.0
+    began = time.monotonic()
+    job = await asyncio.to_thread(call.caller.jobs.get, given.task_id)
+    while not job.is_final and (left := began + seconds - time.monotonic()) > 0:
+        job = await call.caller.jobs.wait(job.id, timeout=min(left, _PROGRESS_EVERY))
+        if not job.is_final:
+            await call.progress(time.monotonic() - began, f"{job.description}: {job.status.value}")
+    found = await call.caller.jobs.output(job.id, transcript=given.transcript)
+    got = "success" if found.job.is_final else ("timeout" if given.block else "not_ready")
+    data = _facts(found.job) | {
+        "output": found.output,
+        "was_truncated": found.was_truncated,
+        "retrieval_status": got,
+        **_of_kind(found.job),
+    }
+    return Answer(output_text(data), data)
+
+
+def output_text(data: dict[str, object]) -> str:
+    """A job for a model: what is known of it, a line each, then what it printed."""
+    head = [f"{name}: {_word(data[name])}" for name in _HEAD if name in data]
+    return "\n".join([*head, "output:", str(data["output"])])
+
+
+_HEAD = ("retrieval_status", "task_id", "task_type", "status", "description", "exitCode", "needs_input", "error_text")
+
+
+def _word(value: object) -> str:
+    return value if isinstance(value, str) else json.dumps(value)
+
+
+def _facts(job: Job) -> dict[str, object]:
+    facts: dict[str, object] = {
+        "task_id": job.id,
+        "task_type": job.type,
+        "status": job.status.value,
+        "description": job.description,
+        "output_file": job.output_file or None,
+    }
+    if job.needs_input:
+        facts["needs_input"] = True
+    return facts
+
+
+def _of_kind(job: Job) -> dict[str, object]:
+    """What its kind adds: a shell its exit code, an agent what it was asked and answered."""
+    if job.type == "local_bash":
+        end = job.end
+        facts: dict[str, object] = {"exitCode": end.exit_code if end is not None else None}
+        if end is not None and end.cause != "exited":
+            facts |= {"cause": end.cause, "signal": end.signal}
+        return facts
+    added = {name: job.facts.get(name) for name in ("prompt", "result")}
+    facts = {name: value for name, value in added.items() if isinstance(value, str)}
+    if isinstance(error := job.facts.get("error"), str) or (error := job.end.error if job.end else ""):
+        facts["error_text"] = error
+    return facts
+
+
+async def _stop(call: Call, given: arguments.TaskStop) -> Answer:
+    return await _stopped(call, given.task_id)
+
+
+async def _kill(call: Call, given: arguments.KillShell) -> Answer:
+    return await _stopped(call, given.shell_id)
+
+
+async def _stopped(call: Call, job_id: str) -> Answer:
+    (done,) = await call.caller.jobs.stop(job_id)
+    job, end = done.job, done.job.end
+    shown = job.command or job.description
+    first = {
+        "stopped": "Successfully stopped task",
+        "already_ended": f"Task had already ended ({job.status.value})",
+        "timeout": "Task was asked to stop and has not ended yet",
+    }.get(done.outcome, "Task was stopped, but not all of it is known to be gone")
+    data: dict[str, object] = {
+        "message": f"{first}: {job.id} ({shown})",
+        "task_id": job.id,
+        "task_type": job.type,
+        "command": shown,
+    }
+    text = json.dumps(data, ensure_ascii=False, separators=(",", ":"))
+    proof = {
+        "outcome": done.outcome,
+        "survivors": list(end.survivors) if end else [],
+        "kept": list(end.kept) if end else [],
+    }
+    hints: list[str] = []
+    if end is not None and end.survivors:
+        hints.append(f"Still there: processes {', '.join(map(str, end.survivors))}.")
+    if end is not None and end.kept:
+        hints.append(f"Left running, as they were to be kept: {', '.join(end.kept)}.")
+    return Answer(text, data | proof, tuple(hints), is_error=done.outcome == "timeout")
+
+
+async def _list(call: Call, given: arguments.ListJobs) -> Answer:
+    jobs = await asyncio.to_thread(call.caller.jobs.list, ended=given.all)
+    return jobs_page(jobs, after=given.after)
+
+
+async def _send(call: Call, given: arguments.SendInput) -> Answer:
+    await call.caller.jobs.answer(given.task_id, given.text + "\n")
+    return Answer(f"Typed into {given.task_id}.", {"task_id": given.task_id})
+
+
+def job_tools() -> tuple[Spec[Any], ...]:
+    """The tools as they are here: where nothing may run in the background, Bash cannot be asked for it."""
+    disabled = any(os.environ.get(f"{name}_DISABLE_BACKGROUND_TASKS") for name in ("TASKYARD", "CLAUDE_CODE"))
+    bash = arguments.Bash if disabled else arguments.BackgroundBash
+    return (
+        Spec("Bash", words.BASH, bash, _bash, schemas.JOB, destroys=True, title="Run a command"),
+        Spec(
+            "TaskOutput",
+            words.TASK_OUTPUT,
+            arguments.TaskOutput,
+            _output,
+            schemas.JOB,
+            reads=True,
+            title="Read a job's output",
+        ),
+        Spec(
+            "TaskStop",
+            words.TASK_STOP,
+            arguments.TaskStop,
+            _stop,
+            schemas.STOPPED,
+            destroys=True,
+            repeats=True,
+            title="Stop a job",
+        ),
+        Spec(
+            "KillShell",
+            words.KILL_SHELL,
+            arguments.KillShell,
+            _kill,
+            schemas.STOPPED,
+            destroys=True,
+            repeats=True,
+            title="Stop a job",
+        ),
+        Spec("ListJobs", words.LIST_JOBS, arguments.ListJobs, _list, schemas.JOBS, reads=True, title="Look at jobs"),
+        Spec("SendInput", words.SEND_INPUT, arguments.SendInput, _send, schemas.TYPED, title="Answer a job"),
+    )

@@ -1,0 +1,61 @@
+"""
+Notices that ride at the end of the next answer, since nothing of ours can begin a turn of a model.
+
+What an answer brought counts as read once its caller asks for the next thing. If the caller dies first it comes again:
+what was taken is in the hands of this process, which the kernel speaks for, or, where many callers share a
+process, for a time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from taskyard.app import Yard
+from taskyard.errors import TaskyardError
+from taskyard.runtime.notice import to_json
+from taskyard.runtime.notice_text import for_model
+
+#: As much as one answer carries, in characters; the rest comes with the next.
+_MOST_CHARACTERS = 8_000
+
+
+class Ride(NamedTuple):
+    """What comes along with one answer."""
+
+    text: tuple[str, ...] = ()
+    notices: tuple[Mapping[str, object], ...] = ()
+
+
+class Riding:
+    """The notices and mail of one caller, on their way."""
+
+    def __init__(self, yard: Yard, *, hold: float | None = None) -> None:
+        """`hold`: seconds until what was taken and not acknowledged goes back; None: when this process ends."""
+        self._yard = yard
+        self._outbox = yard.notices()
+        self._hold = hold
+        self._given: tuple[str, ...] = ()
+
+    def arrived(self) -> None:
+        """The caller asks for something: what the last answer brought has reached it."""
+        given, self._given = self._given, ()
+        if given:
+            self._outbox.ack(given)
+
+    def next(self) -> Ride:
+        """What waits now; it is in the caller's hands from here on."""
+        try:
+            batch = self._outbox.batch(characters=_MOST_CHARACTERS, hold=self._hold)
+            mail = self._yard.mail.unread_count(self._yard.agent) if self._yard.agent else 0
+        except TaskyardError:
+            return Ride()  # an answer is worth more than its passengers, which wait
+        self._given += tuple(notice.id for notice in batch.notices)
+        text = [for_model(batch.notices, rest=batch.rest)] if batch.notices else []
+        if mail:
+            text.append(f"[{mail} {'message waits' if mail == 1 else 'messages wait'} for you: ReadMail shows them.]")
+        return Ride(tuple(text), tuple(to_json(notice) for notice in batch.notices))
+
+    def close(self) -> None:
+        """The caller is gone: what it did not acknowledge comes again."""
+        self._outbox.close()

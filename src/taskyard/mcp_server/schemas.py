@@ -1,0 +1,91 @@
+"""The data that tools answer with, described for clients; `view.records` and `view.job_records` make it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+_TEXT: dict[str, Any] = {"type": "string"}
+_MAYBE_TEXT: dict[str, Any] = {"type": ["string", "null"]}
+_MAYBE_NUMBER: dict[str, Any] = {"type": ["integer", "null"]}
+_IDS: dict[str, Any] = {"type": "array", "items": _TEXT}
+
+_TASK: dict[str, Any] = {
+    "type": "object",
+    "properties": {
+        "id": _TEXT,
+        "subject": _TEXT,
+        "description": _TEXT,
+        "active_form": _MAYBE_TEXT,
+        "owner": _MAYBE_TEXT,
+        "status": {"enum": ["pending", "in_progress", "completed"]},
+        "blocks": _IDS,
+        "blocked_by": _IDS,
+        "metadata": {"type": "object"},
+        "created_at": _MAYBE_NUMBER,
+        "updated_at": _MAYBE_NUMBER,
+        "lease": {"type": ["object", "null"]},
+        "ready": _IDS,
+        "notes": _IDS,
+    },
+}
+
+ONE_TASK: dict[str, Any] = {"task": _TASK}
+UPDATED_TASK: dict[str, Any] = {**ONE_TASK, "changed": _IDS, "ready": _IDS}
+
+_COUNTS: dict[str, Any] = {
+    "total": {"type": "integer", "description": "How many there are of those asked for."},
+    "left_out": {"type": "integer", "description": "How many of them are not on this page."},
+    "after": {**_MAYBE_TEXT, "description": "What to ask for next, if there is more."},
+}
+
+TASKS: dict[str, Any] = {
+    "tasks": {
+        "type": "array",
+        "items": {
+            "type": "object",
+            "properties": {
+                "id": _TEXT,
+                "status": _TEXT,
+                "subject": _TEXT,
+                "owner": _TEXT,
+                "blocked_by": {**_IDS, "description": "What it still waits for."},
+            },
+        },
+    },
+    **_COUNTS,
+}
+
+JOBS: dict[str, Any] = {"jobs": {"type": "array", "items": {"type": "object"}}, **_COUNTS}
+
+#: As `TaskOutput` names things, here and everywhere.
+JOB: dict[str, Any] = {
+    "task_id": _TEXT,
+    "task_type": _TEXT,
+    "status": {"enum": ["pending", "running", "completed", "failed", "killed"]},
+    "description": _TEXT,
+    "output_file": _MAYBE_TEXT,
+    "output": {**_TEXT, "description": "What it printed; of much, the end."},
+    "was_truncated": {"type": "boolean"},
+    "exitCode": {**_MAYBE_NUMBER, "description": "null until the end."},
+    "signal": _MAYBE_NUMBER,
+    "cause": _MAYBE_TEXT,
+    "needs_input": {"type": "boolean"},
+    "prompt": _TEXT,
+    "result": _TEXT,
+    "error_text": _TEXT,
+    "retrieval_status": {"enum": ["success", "timeout", "not_ready"]},
+}
+
+STOPPED: dict[str, Any] = {
+    "message": _TEXT,
+    "task_id": _TEXT,
+    "task_type": _TEXT,
+    "command": _TEXT,
+    "outcome": {"enum": ["stopped", "already_ended", "partial", "best_effort", "timeout"]},
+    "survivors": {"type": "array", "items": {"type": "integer"}},
+    "kept": _IDS,
+}
+
+SENT: dict[str, Any] = {"sent": _IDS, "ids": _IDS}
+TYPED: dict[str, Any] = {"task_id": _TEXT}
+MAIL: dict[str, Any] = {"messages": {"type": "array", "items": {"type": "object"}}, "left": {"type": "integer"}}

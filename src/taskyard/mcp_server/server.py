@@ -1,0 +1,47 @@
+"""All tools as one `MCPServer`, over stdio or, in `http`, for many clients at once."""
+
+from __future__ import annotations
+
+import logging
+import sys
+
+import anyio
+from mcp.server.mcpserver import MCPServer
+
+from taskyard import __version__, config, context
+from taskyard.mcp_server import words
+from taskyard.mcp_server.callers import Callers, OneCaller
+from taskyard.mcp_server.calls import tools
+from taskyard.mcp_server.job_tools import job_tools
+from taskyard.mcp_server.mail_tools import MAIL_TOOLS
+from taskyard.mcp_server.task_tools import TASK_TOOLS
+
+
+def build(callers: Callers, settings: config.Settings) -> MCPServer[dict[str, object]]:
+    """The server for `callers`."""
+    specs = (*TASK_TOOLS, *job_tools(), *MAIL_TOOLS)
+    guidance = context.guidance([spec.name for spec in specs], interactive=True, team=True)
+    return MCPServer(
+        "taskyard",
+        title="Taskyard",
+        description="A shared task list and background jobs for AI agents.",
+        instructions=f"{words.INSTRUCTIONS}\n{guidance}".strip(),
+        version=__version__,
+        tools=tools(specs, callers, patience=settings.mcp_patience),
+        log_level="WARNING",
+    )
+
+
+def serve_stdio(*, agent: str | None, list: str | None, tasks_dir: str | None) -> None:
+    """Answer the client at the other end of our stdin and stdout until it hangs up."""
+    callers = OneCaller(agent=agent, list=list, tasks_dir=tasks_dir)
+    server = build(callers, config.load())
+    logging.basicConfig(stream=sys.stderr, level=logging.WARNING)  # stdout belongs to the protocol
+
+    async def serve() -> None:
+        try:
+            await server.run_stdio_async()
+        finally:
+            await callers.close()
+
+    anyio.run(serve)

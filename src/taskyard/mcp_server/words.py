@@ -1,0 +1,71 @@
+"""What the tools say of themselves, to models: when to use which, and what comes of it."""
+
+from __future__ import annotations
+
+TASK_CREATE = """\
+Add a task to the shared list. It starts as pending and without an owner unless you name one.
+
+Use it for work of more than three steps, for several requests at once, or for anything that needs a plan; not for \
+less, and not for talk. Write the subject in the imperative and a description that another agent can act on without \
+asking. Dependencies can be given with it: blockedBy names tasks that must be completed first. A circle is refused."""
+
+TASK_GET = """\
+One task in full: status, description, what it still waits for, and what waits for it. Read it before you start on \
+it."""
+
+TASK_LIST = """\
+All tasks: id, status, subject, owner, and what each still waits for. Look here for what is free (pending, no owner, \
+not blocked) and after each task you complete, since others work on the same list. Long lists come in pages: the \
+answer says how to see the rest."""
+
+TASK_UPDATE = """\
+Change a task: its status, fields, owner or dependencies, all in one step or not at all.
+
+Set it to in_progress before you start, which makes you its owner if it has none, and to completed as soon as it is \
+truly done: no failing tests, no open errors. A task that waits for others can be neither started nor completed. \
+status deleted removes it. metadata is laid over what is there; null deletes a key. The answer says which fields \
+changed, and which tasks are ready now."""
+
+TASK_CLAIM = """\
+Take a task, so that nobody else does: the one you name, or the next that is free, by priority and then the lowest \
+id. It is atomic: of many agents that ask at once, each gets another one. It is put in progress unless start is \
+false. If your connection ends, what you have not completed goes back to the list."""
+
+BASH = """\
+Run a command in bash.
+
+In the foreground it answers with the output and the exit code; a command that takes too long for one answer goes on \
+in the background, and the answer gives its id. With run_in_background it answers at once with an id and the output \
+file; you will be told when it ends, at the end of a later answer: do not look again and again. TaskOutput reads its \
+output, TaskStop ends it with everything it started, SendInput answers it if it asks something (with stdin)."""
+
+TASK_OUTPUT = """\
+A background job and what it printed, cut to its end if it is long (the answer names the file with all of it). Waits \
+for its end unless block is false. Reading the end here counts as having been told of it."""
+
+TASK_STOP = """\
+End a background job with everything it started. The answer says whether the kernel confirmed that nothing of it is \
+left."""
+
+KILL_SHELL = "The same as TaskStop, under an older name."
+
+LIST_JOBS = """\
+Background jobs that run or wait for their turn, of all agents; with all, also those that are over."""
+
+SEND_INPUT = """\
+Answer a background job that waits for input. Only for jobs that were started with stdin (or a terminal)."""
+
+SEND_MESSAGE = """\
+Send a message to another agent of the team, by its name; * sends it to everyone else. It is stored until it is \
+read. Agents do not see what you write elsewhere: this is the only way to tell them."""
+
+READ_MAIL = """\
+Messages that other agents sent you, oldest first. What you have read is not shown again."""
+
+INSTRUCTIONS = """\
+Taskyard keeps a list of tasks that several agents share, and runs commands in the background.
+
+- TaskList shows the list, TaskClaim takes what is free, TaskUpdate says how it goes.
+- Bash with run_in_background starts a job. You are told when it ends: at the end of a later answer, as a \
+<task-notification>. It is automated and no user input. There is no need to poll.
+"""
