@@ -42,6 +42,7 @@ class Settings(NamedTuple):
         8  #: files of 64 MB with events of jobs that are kept: half a gigabyte is over a million events
     )
     mcp_patience: float = 45.0  #: seconds a tool call waits for a command; clients give up after 60
+    mcp_defer_after: float = 2.0  #: seconds a call waits before a client that can wait by itself gets a task to look at
     job_age_limit: float = 30 * 86_400.0  #: seconds ended jobs are kept: a month back is as far as anyone looks
 
 

@@ -7,6 +7,7 @@ Over stdio there is one, for the life of the process. Its name is the one it was
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Callable
 from functools import partial
 from typing import Any, Protocol, TypeVar
@@ -29,6 +30,9 @@ NOBODY = "mcp-client"
 
 _LONGEST_NAME = 60
 
+#: Seconds without a look after which a caller no longer waits for a job by itself: six looks at their rarest.
+_LOOKED_AWAY = 30.0
+
 
 class Caller:
     """One agent instance that asks for things."""
@@ -47,6 +51,8 @@ class Caller:
         self.hold = hold
         self._riding = Riding(yard, hold=hold)
         self._turn = anyio.Lock()  # what is open of a list serves one call at a time
+        self._awaited: dict[str, float] = {}
+        self._at_end: list[Callable[[], object]] = []
 
     @property
     def name(self) -> str:
@@ -63,8 +69,28 @@ class Caller:
         async with self._turn:
             return await anyio.to_thread.run_sync(partial(act, self._riding))
 
+    def awaits(self, job_id: str) -> None:
+        """It looks after a job by itself, so it needs no notice of it; unless it stops looking."""
+        self._awaited[job_id] = time.monotonic() + _LOOKED_AWAY
+
+    def heard_of(self, job_id: str) -> None:
+        """It has seen the job's end."""
+        self._awaited.pop(job_id, None)
+
+    def awaited(self) -> frozenset[str]:
+        """The jobs it looks after by itself."""
+        now = time.monotonic()
+        self._awaited = {job_id: until for job_id, until in self._awaited.items() if until > now}
+        return frozenset(self._awaited)
+
+    def at_end(self, act: Callable[[], object]) -> None:
+        """Have something done when it is gone."""
+        self._at_end.append(act)
+
     def close(self) -> None:
         """It is gone: what it did not acknowledge comes again."""
+        for act in self._at_end:
+            act()
         self._riding.close()
         self.yard.close()
 

@@ -24,6 +24,7 @@ from taskyard.mcp_server.answers import Answer, malformed, refusal, result
 from taskyard.mcp_server.arguments import Arguments
 from taskyard.mcp_server.callers import Caller, Callers
 from taskyard.mcp_server.riding import Ride, Riding
+from taskyard.mcp_server.task_ids import declared
 
 A = TypeVar("A", bound=Arguments)
 
@@ -34,6 +35,7 @@ class Call(NamedTuple):
     caller: Caller
     context: Context[Any, Any]
     patience: float  #: seconds after which a command goes on in the background
+    defer_after: float | None = None  #: seconds after which it may be put off; None: its client cannot wait by itself
 
     @property
     def tool_use_id(self) -> str | None:
@@ -41,6 +43,12 @@ class Call(NamedTuple):
         meta = self.context.request_context.meta
         value = (dict(meta) if meta else {}).get("claudecode/toolUseId")
         return value if isinstance(value, str) else None
+
+    @property
+    def wants_progress(self) -> bool:
+        """Whether somebody asked to hear how it stands."""
+        meta = self.context.request_context.meta
+        return bool(meta) and "progress_token" in dict(meta or {})
 
     async def progress(self, done: float, message: str) -> None:
         """Say how it stands, to whoever asked to hear it."""
@@ -61,12 +69,19 @@ class Spec(NamedTuple, Generic[A]):
     title: str = ""
 
 
+class Pace(NamedTuple):
+    """How long calls wait for what takes its time, in seconds."""
+
+    patience: float = 45.0  #: then a command goes on in the background
+    defer_after: float = 2.0  #: then a client that can wait by itself gets a task to look at
+
+
 class OurTool(Tool):
     """A tool that answers in our words, also where its arguments do not fit."""
 
     _spec: Spec[Any] = PrivateAttr()
     _callers: Callers = PrivateAttr()
-    _patience: float = PrivateAttr(default=0.0)
+    _pace: Pace = PrivateAttr(default=Pace())
 
     async def run(self, arguments: dict[str, Any], context: Context[Any, Any], convert_result: bool = False) -> Any:
         """Answer one call."""
@@ -74,7 +89,7 @@ class OurTool(Tool):
         await caller.with_notices(Riding.arrived)
         try:
             checked = cast("Arguments", self.fn_metadata.validate_arguments(arguments)["arguments"])
-            answer = await self._spec.act(Call(caller, context, self._patience), checked)
+            answer = await self._spec.act(self._call(caller, context), checked)
         except ValidationError as error:
             answer = malformed(self.name, self.parameters.get("properties", {}), error)
         except TaskyardError as error:
@@ -83,21 +98,25 @@ class OurTool(Tool):
             return result(answer)  # its reader may never see it: nothing rides on it
         ride = Ride()
         with anyio.CancelScope(shield=True):  # what is taken is handed over
-            ride = await caller.with_notices(Riding.next)
+            ride = await caller.with_notices(lambda riding: riding.next(but=caller.awaited()))
         return result(answer, riding=ride.text, notices=ride.notices)
 
-    def serve(self, spec: Spec[Any], callers: Callers, patience: float) -> OurTool:
+    def _call(self, caller: Caller, context: Context[Any, Any]) -> Call:
+        defers = declared(context.request_context)
+        return Call(caller, context, self._pace.patience, self._pace.defer_after if defers else None)
+
+    def serve(self, spec: Spec[Any], callers: Callers, pace: Pace) -> OurTool:
         """Do what `spec` says, for `callers`."""
-        self._spec, self._callers, self._patience = spec, callers, patience
+        self._spec, self._callers, self._pace = spec, callers, pace
         return self
 
 
-def tools(specs: Sequence[Spec[Any]], callers: Callers, *, patience: float) -> list[Tool]:
+def tools(specs: Sequence[Spec[Any]], callers: Callers, *, pace: Pace) -> list[Tool]:
     """Tools for the SDK's server."""
-    return [_tool(spec, callers, patience) for spec in specs]
+    return [_tool(spec, callers, pace) for spec in specs]
 
 
-def _tool(spec: Spec[Any], callers: Callers, patience: float) -> Tool:
+def _tool(spec: Spec[Any], callers: Callers, pace: Pace) -> Tool:
     return OurTool(
         fn=spec.act,
         name=spec.name,
@@ -114,7 +133,7 @@ def _tool(spec: Spec[Any], callers: Callers, patience: float) -> Tool:
             idempotent_hint=spec.reads or spec.repeats,
             open_world_hint=spec.name == "Bash",
         ),
-    ).serve(spec, callers, patience)
+    ).serve(spec, callers, pace)
 
 
 def _strict(schema: dict[str, Any]) -> dict[str, Any]:

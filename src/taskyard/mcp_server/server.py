@@ -11,7 +11,8 @@ from mcp.server.mcpserver import MCPServer
 from taskyard import __version__, config, context
 from taskyard.mcp_server import words
 from taskyard.mcp_server.callers import Callers, OneCaller
-from taskyard.mcp_server.calls import tools
+from taskyard.mcp_server.calls import Pace, tools
+from taskyard.mcp_server.deferred import Deferred
 from taskyard.mcp_server.job_tools import job_tools
 from taskyard.mcp_server.mail_tools import MAIL_TOOLS
 from taskyard.mcp_server.task_tools import TASK_TOOLS
@@ -27,7 +28,8 @@ def build(callers: Callers, settings: config.Settings) -> MCPServer[dict[str, ob
         description="A shared task list and background jobs for AI agents.",
         instructions=f"{words.INSTRUCTIONS}\n{guidance}".strip(),
         version=__version__,
-        tools=tools(specs, callers, patience=settings.mcp_patience),
+        tools=tools(specs, callers, pace=Pace(settings.mcp_patience, settings.mcp_defer_after)),
+        extensions=[Deferred(callers)],
         log_level="WARNING",
     )
 
