@@ -44,7 +44,9 @@ class Yard:
         via: str,
         is_main: bool | None,
         report: Callable[[str], None],
+        tasks_dir: str | None = None,
     ) -> None:
+        self.tasks_dir = tasks_dir  #: the folder with this list and others; None: it lives in a store of its own
         self.settings = settings
         self.home = home
         self._identity = identity
@@ -188,6 +190,7 @@ def open(
         via=via,
         is_main=is_main,
         report=report if report is not None else _to_stderr,
+        tasks_dir=folder if store in (None, "files") else None,
     )
 
 

@@ -26,6 +26,11 @@ SOON = {"TASKYARD_MCP_DEFER_AFTER": "0.1", "TASKYARD_STALL_AFTER": "0.2"}
 WAITS = "until [ -e go ]; do sleep 0.02; done"
 
 
+def go() -> None:
+    """Let the command that waits go on."""
+    Path("go").touch()
+
+
 def text_of(answer: CallToolResult) -> str:
     return "\n".join(block.text for block in answer.content if isinstance(block, TextContent))
 
@@ -42,7 +47,7 @@ def test_a_command_that_takes_longer_answers_as_it_would_have_and_no_notice_foll
         tasks = Tasks()
         async with stdio_client(home, "--list", "demo", env=SOON, extensions=[tasks]) as client:
             async with anyio.create_task_group() as group:
-                group.start_soon(_go_when, tasks, 1)
+                group.start_soon(_go_after, tasks.first)
                 answer = await client.call_tool("Bash", {"command": f"{WAITS}; echo done"})
             (created,) = tasks.created
             assert (created.status, created.ttl_ms) == ("working", None)
@@ -63,7 +68,7 @@ def test_a_command_that_fails_is_completed_with_its_error(home: Path) -> None:
     async def work() -> None:
         async with stdio_client(home, "--list", "demo", env=SOON, extensions=[Tasks()]) as client:
             created = await put_off(client, "Bash", {"command": f"{WAITS}; echo no; exit 3"})
-            Path("go").touch()
+            go()
             state = await until(client.session, created.task_id, "completed", "failed", "cancelled")
             answer = CallToolResult.model_validate(state["result"])
             assert (state["status"], answer.is_error) == ("completed", True)
@@ -114,7 +119,7 @@ def test_an_answer_is_typed_once_and_those_to_other_questions_are_passed_over(ho
             for _ in range(2):
                 await ask(session, "tasks/update", task_id, inputResponses={key: yes})
             assert (await ask(session, "tasks/get", task_id))["status"] == "working"
-            Path("go").touch()
+            go()
             over = await until(session, task_id, "completed")
             assert "got y,." in text_of(CallToolResult.model_validate(over["result"]))
 
@@ -165,7 +170,7 @@ def test_a_task_goes_on_and_answers_after_its_server_was_killed(home: Path) -> N
     async def second(task_id: str) -> None:
         async with stdio_client(home, "--list", "other", env=SOON, extensions=[Tasks()]) as client:
             assert (await ask(client.session, "tasks/get", task_id))["status"] == "working"
-            Path("go").touch()
+            go()
             over = await until(client.session, task_id, "completed")
             assert text_of(CallToolResult.model_validate(over["result"])) == "survived\n"
             listed = await client.call_tool("TaskList", {})
@@ -189,7 +194,7 @@ def test_whoever_does_not_come_back_for_a_task_is_told_of_its_end(home: Path) ->
             assert "the long one" in listed
 
     run(first)
-    Path("go").touch()
+    go()
     jobs = Jobs(str(home))
     for job in jobs.list():
         jobs.wait(job.id, timeout=20)
@@ -201,7 +206,7 @@ def test_nobody_is_told_twice_who_looks_after_a_task_while_making_other_calls(ho
     async def work() -> None:
         async with stdio_client(home, "--list", "demo", env=SOON, extensions=[Tasks()]) as client:
             created = await put_off(client, "Bash", {"command": f"{WAITS}; echo done"})
-            Path("go").touch()
+            go()
             await anyio.to_thread.run_sync(lambda: Jobs(str(home)).wait(created.task_id, timeout=20))
             assert text_of(await client.call_tool("TaskList", {})) == "No tasks found"
             assert (await ask(client.session, "tasks/get", created.task_id))["status"] == "completed"
@@ -226,7 +231,7 @@ def test_a_wait_for_a_job_is_put_off_as_well_and_leaves_the_job_alone(home: Path
             await ask(client.session, "tasks/cancel", long.task_id)
             assert (await ask(client.session, "tasks/get", long.task_id))["status"] == "working", "the job goes on"
 
-            Path("go").touch()
+            go()
             over = await until(client.session, long.task_id, "completed")
             said = text_of(CallToolResult.model_validate(over["result"]))
             assert "retrieval_status: success" in said
@@ -311,13 +316,11 @@ async def _without_tasks(client: Client, home: Path) -> None:
     assert answer.structured_content is not None
     job_id = answer.structured_content["task_id"]
     assert f"goes on in the background with ID: {job_id}" in text_of(answer)
-    Path("go").touch()
+    go()
     await anyio.to_thread.run_sync(lambda: Jobs(str(home)).wait(job_id, timeout=20))
     assert "<task-notification>" in text_of(await client.call_tool("TaskList", {}))
-    Path("go").unlink()
 
 
-async def _go_when(tasks: Tasks, count: int) -> None:
-    while len(tasks.created) < count:
-        await anyio.sleep(0.01)
-    Path("go").touch()
+async def _go_after(event: anyio.Event) -> None:
+    await event.wait()
+    go()

@@ -1,4 +1,4 @@
-"""The Tasks extension from a client's side: it looks after tasks by itself, so that a call just takes as long as it takes."""
+"""The Tasks extension from a client's side: it looks after tasks by itself, so that calls just take longer."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ async def ask(session: ClientSession, method: str, task_id: str, **more: object)
 
 async def until(session: ClientSession, task_id: str, *statuses: str) -> State:
     """The task once it has one of these states."""
-    while (found := await ask(session, "tasks/get", task_id))["status"] not in statuses:
+    while (found := await ask(session, "tasks/get", task_id))["status"] not in statuses:  # noqa: ASYNC110  # as the extension has it
         await anyio.sleep(0.02)
     return found
 
@@ -79,6 +79,7 @@ class Tasks(ClientExtension):
     def __init__(self, answer: Answer | None = None) -> None:
         self._answer = answer
         self.created: list[Created] = []  #: what was answered with a task
+        self.first = anyio.Event()  #: something was
         self.asked: dict[str, str] = {}  #: what was asked, by its key
 
     def claims(self) -> Sequence[ResultClaim[Any]]:
@@ -87,6 +88,7 @@ class Tasks(ClientExtension):
 
     async def _resolve(self, created: Created, context: ClaimContext) -> CallToolResult:
         self.created.append(created)
+        self.first.set()
         while True:
             state = await ask(context.session, "tasks/get", created.task_id)
             if state["status"] == "completed":

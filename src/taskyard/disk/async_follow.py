@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager, suppress
 from weakref import WeakKeyDictionary
 
@@ -29,6 +29,10 @@ class Folder:
         self._shared = shared
         self._followed = follower
         self._bell = bell
+
+    def look(self) -> set[str] | None:
+        """The names that changed since last asked, without waiting."""
+        return self._followed.changed()
 
     async def news(self, seconds: float | None = None) -> set[str] | None:
         """The names that changed since last asked, as soon as there are any; None: all may have.
@@ -74,7 +78,7 @@ class _Bell(threading.Event):
 
 
 @contextmanager
-def followed(path: str) -> Iterator[Folder]:
+def followed(path: str) -> Generator[Folder]:
     """Follow what happens in the folder `path`, which may not exist yet."""
     loop, shared = asyncio.get_running_loop(), watcher()
     bell = _Bell(loop)

@@ -125,4 +125,3 @@ class Deferred(Extension):
             return caller, task, await asyncio.to_thread(caller.jobs.get, task.job_id)
         except TaskyardError as error:
             raise protocol_error(error) from error
-

@@ -35,8 +35,7 @@ async def _bash(call: Call, given: arguments.Bash) -> Answer:
         check_background()
         job = await call.caller.jobs.start(spec)
         return started(job)
-    with anyio.CancelScope(shield=True):  # what was begun is known, so that it can be ended
-        job = await call.caller.jobs.start(spec, backgrounded=False)
+    job = await _begun(call, spec)
     try:
         job = await waited(call, job, _patience(call), until_it_asks=not is_background_disabled())
         return await (_ended(call, job) if job.is_final else _goes_on(call, job))
@@ -44,6 +43,14 @@ async def _bash(call: Call, given: arguments.Bash) -> Answer:
         with anyio.CancelScope(shield=True):
             await call.caller.jobs.stop(job.id)
         raise
+
+
+async def _begun(call: Call, spec: Shell) -> Job:
+    """A command in the foreground; whatever happens meanwhile, it is known then, so that it can be ended."""
+    started: list[Job] = []
+    with anyio.CancelScope(shield=True):
+        started.append(await call.caller.jobs.start(spec, backgrounded=False))
+    return started[0]
 
 
 def _patience(call: Call) -> float | None:
@@ -58,7 +65,7 @@ async def _ended(call: Call, job: Job) -> Answer:
 
 
 async def _goes_on(call: Call, job: Job) -> Answer:
-    """The command goes on without a call that waits for it. If its client has a task to look at, it also outlives us."""
+    """The command goes on without a call that waits for it; where its client has a task to look at, also without us."""
     try:
         await call.caller.jobs.to_background(job.id, keep=call.defer_after is not None)
     except JobEnded:
