@@ -7,6 +7,7 @@ What can be read and watched as a resource, by its address, and where it lives.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable
 from typing import NamedTuple
 
@@ -35,6 +36,11 @@ class Place(NamedTuple):
     folder: str
     names: tuple[str, ...] = ()  #: ends of the names that matter; none: all do
     pause: float = _AFTER_LIST  #: seconds until the next word on it
+
+    @property
+    def is_there(self) -> bool:
+        """Whether there is such a folder by now."""
+        return os.path.isdir(self.folder)
 
     def concerns(self, names: Iterable[str] | None) -> bool:
         """Whether it is about one of these names; None: all may have changed."""

@@ -125,8 +125,11 @@ class Watches:
             return held.pop_all().close
 
     async def _watch(self, place: Place, folder: Folder) -> None:
+        there = place.is_there
         while True:
-            if place.concerns(await folder.news()):
+            names = await folder.news()
+            before, there = there, place.is_there
+            if place.concerns(names) and (before or there):  # not if only what is around it came to be
                 await self._bus.publish(place.event)
                 await asyncio.sleep(place.pause)
 
