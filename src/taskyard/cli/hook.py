@@ -60,10 +60,11 @@ def _run(args: Args) -> int:
 
 def _answer(args: Args) -> None:
     from taskyard.clients import context
+    from taskyard.runtime.quiet import is_quiet
 
     payload = _payload(_input())
     parts = [part for part in (_guidance(args, payload), _tasks(args, payload)) if part]
-    if not context.is_for_us(args.event, payload):
+    if not context.is_for_us(args.event, payload) or is_quiet(paths.home()):
         _say(args.event, parts)
         return
     from taskyard.runtime.notice import PERSON
@@ -107,10 +108,11 @@ def _guidance(args: Args, payload: dict[str, object]) -> str:
 
 def _tasks(args: Args, payload: dict[str, object]) -> str:
     """The open tasks, for a model that has forgotten them; by a plain look that makes, locks and logs nothing."""
-    from taskyard.clients.context import open_tasks, wants_tasks
+    from taskyard.clients.context import wants_tasks
 
     if not wants_tasks(args.event, payload):
         return ""
+    from taskyard.clients.open_tasks import open_tasks
     from taskyard.tasklist.list_folder import ListFolder
     from taskyard.tasklist.listing import ListReader
 

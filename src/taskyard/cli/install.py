@@ -73,7 +73,7 @@ def carry_out(args: Args, plan: Plan, question: str, notes: list[str]) -> int:
     """Show a plan, have it agreed to, carry it out and tell what was done."""
     from taskyard.clients import planning
 
-    notes = [*plan.notes, *notes]
+    notes = [*plan.notes, *(notes if plan.changes else [])]
     copies: dict[str, str | None] = {}
     if plan.changes and not args.dry_run:
         if not args.as_json and not args.yes:

@@ -8,5 +8,5 @@ How programs of other people get to use Taskyard: what goes into their configura
     config_file                    somebody's file on disk: read, kept, written whole
     records                        what was ours to begin with, so that exactly that is taken back
     planning                       all of it together: what would change, and then the change
-    context                        what a hook adds to a model's context
+    context, open_tasks            what a hook adds to a model's context
 """

@@ -96,7 +96,7 @@ def written(value: object) -> str:
     if (items := as_list(value)) is not None:
         return f"[{', '.join(map(written, items))}]"
     if (table := as_object(value)) is not None:
-        return "{ " + ", ".join(f"{written(key)} = {written(inner)}" for key, inner in table.items()) + " }"
+        return "{" + ", ".join(f"{written(key)} = {written(inner)}" for key, inner in table.items()) + "}"
     return json.dumps(value)
 
 
