@@ -281,6 +281,12 @@ def test_who_asks_gets_the_lines_for_any_other_client() -> None:
     assert not Path(os.environ["HOME"], ".codex").exists()
 
 
+def test_clients_and_scopes_complete() -> None:
+    assert taskyard("__complete", "--", "install", "").lines[:3] == ["claude-code\t", "codex\t", "gemini\t"]
+    assert taskyard("__complete", "--", "uninstall", "c").lines == ["claude-code\t", "codex\t"]
+    assert taskyard("__complete", "--", "install", "codex", "--scope", "").lines == ["user\t", "project\t"]
+
+
 def test_homes_of_the_clients_are_respected(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CODEX_HOME", str(tmp_path / "codex"))
     monkeypatch.setenv("GEMINI_CLI_HOME", str(tmp_path / "gemini"))
