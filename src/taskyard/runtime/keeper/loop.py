@@ -15,6 +15,7 @@ from taskyard.disk.processes import process_start
 from taskyard.runtime.keeper import command, oom, tree
 from taskyard.runtime.keeper.growth import Full, Growth
 from taskyard.runtime.keeper.ladder import Ladder, frozen
+from taskyard.runtime.keeper.nearness import Nearness
 from taskyard.runtime.keeper.others import Others
 from taskyard.runtime.keeper.signals import signal
 from taskyard.runtime.keeper.stall import TAIL, looks_like_a_question
@@ -43,6 +44,7 @@ class Loop:
         self._others = Others(born.folder)
         at_once = COPIED_AT_ONCE if request.pty else 0
         self._growth = Growth(born.descriptor, born.output, cap=request.output_cap, now=_now(), at_once=at_once)
+        self._nearness = Nearness()
         self._began = _now()
         self._pid = 0
         self._status: int | None = None  # the command's, as waitpid gave it
@@ -147,12 +149,16 @@ class Loop:
         now = _now()
         try:
             grew = self._growth.look(now)
-            if not grew and not self._growth.is_armed:
+            if not grew and not self._growth.is_armed and not self._growth.is_fast:
                 self._growth.arm()
                 grew = self._growth.look(now)
         except Full:
             self.stop("output_cap", by="its output's cap", grace=0.0 if self._growth.is_far_above else None)
             grew = True
+        if self._growth.is_fast:
+            self._nearness.seek()
+        else:
+            self._nearness.leave()
         if grew and self._asked:
             self._asked = False
             self._born.change(needsInput=False)
@@ -245,6 +251,7 @@ class Loop:
         return stopped or ("exited" if number is None else "signal"), code, number
 
     def _ended(self, cause: str, code: int | None, number: int | None, error: str = "") -> End:
+        self._nearness.leave()
         self._wires.drain_all()
         try:
             self._growth.look(_now())
