@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import re
-from pathlib import Path
 
 import anyio
 import pytest
@@ -52,7 +51,7 @@ def test_a_background_start_answers_id_output_and_that_a_notice_will_come() -> N
         assert f"<task-id>{job_id}</task-id>" in rode.texts[1]
         assert "No person wrote it" in rode.texts[1]
         assert [(notice["task_id"], notice["status"]) for notice in rode.notices] == [(job_id, "completed")]
-        assert Path(said.data["output_file"]).read_text(encoding="utf-8") == "hello\n"
+        assert await anyio.Path(said.data["output_file"]).read_text(encoding="utf-8") == "hello\n"
 
     talk(body)
 

@@ -1,4 +1,4 @@
-"""The MCP server as its clients meet it: the official client, in this process for breadth, over stdio where it matters."""
+"""The MCP server as its clients meet it: by the official client, in this process for breadth, else over stdio."""
 
 from __future__ import annotations
 

@@ -25,7 +25,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from taskyard.cli.command import Args
     from taskyard.cli.parser import Parser
-    from taskyard.runtime.batch import Batch
     from taskyard.runtime.notices import Outbox
 
 LOG = "client-hooks.log"
@@ -67,22 +66,44 @@ def _answer(args: Args) -> None:
     if not context.is_for_us(args.event, payload) or is_quiet(paths.home()):
         _say(args.event, parts)
         return
-    from taskyard.runtime.notice import PERSON
+    from contextlib import ExitStack
+
     from taskyard.runtime.notices import Outbox
 
-    with Outbox(paths.home(), args.by or os.environ.get("TASKYARD_AGENT") or PERSON) as outbox:
-        batch = outbox.batch(characters=context.CHARACTERS)
-        _deliver(args.event, parts, batch, outbox)
+    with ExitStack() as stack:
+        boxes = [stack.enter_context(Outbox(paths.home(), name)) for name in _recipients(args)]
+        _deliver(args.event, parts, boxes)
 
 
-def _deliver(event: str, parts: list[str], batch: Batch, outbox: Outbox) -> None:
+def _recipients(args: Args) -> list[str]:
+    """Who is to hear: the one that is named; else the person's agent, and whoever the client's MCP server acts for."""
+    from taskyard.runtime.notice import PERSON
+
+    if named := args.by or os.environ.get("TASKYARD_AGENT"):
+        return [named]
+    from taskyard.clients.beside import agents_beside_us
+
+    return [*agents_beside_us(paths.home()), PERSON]
+
+
+def _deliver(event: str, parts: list[str], boxes: list[Outbox]) -> None:
     """Print, and only then acknowledge."""
-    if batch.notices:
-        from taskyard.runtime.notice_text import for_model
+    from taskyard.clients.context import CHARACTERS
+    from taskyard.runtime.batch import Batch
+    from taskyard.runtime.notice_text import for_model
 
-        parts = [for_model(batch.notices, rest=batch.rest), *parts]
-    _say(event, parts)
-    outbox.ack(notice.id for notice in batch.notices)
+    taken: list[Batch] = []
+    texts: list[str] = []
+    room = CHARACTERS
+    for box in boxes:
+        batch = box.batch(characters=room) if room > 0 else Batch()
+        if batch.notices:
+            texts.append(for_model(batch.notices, rest=batch.rest))
+            room -= len(texts[-1])
+        taken.append(batch)
+    _say(event, [*texts, *parts])
+    for box, batch in zip(boxes, taken):
+        box.ack(notice.id for notice in batch.notices)
 
 
 def _say(event: str, parts: list[str]) -> None:
