@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from taskyard.errors import JobNotFound as JobNotFound
     from taskyard.errors import KindNotFound as KindNotFound
     from taskyard.errors import LeaseLost as LeaseLost
+    from taskyard.errors import MissingExtra as MissingExtra
     from taskyard.errors import ListNotFound as ListNotFound
     from taskyard.errors import NoInput as NoInput
     from taskyard.errors import NotFound as NotFound
@@ -131,6 +132,7 @@ __all__ = [
     "KindNotFound",
     "Lease",
     "LeaseLost",
+    "MissingExtra",
     "ListNotFound",
     "Listing",
     "NoInput",
