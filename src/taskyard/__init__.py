@@ -49,8 +49,8 @@ if TYPE_CHECKING:
     from taskyard.errors import JobNotFound as JobNotFound
     from taskyard.errors import KindNotFound as KindNotFound
     from taskyard.errors import LeaseLost as LeaseLost
-    from taskyard.errors import MissingExtra as MissingExtra
     from taskyard.errors import ListNotFound as ListNotFound
+    from taskyard.errors import MissingExtra as MissingExtra
     from taskyard.errors import NoInput as NoInput
     from taskyard.errors import NotFound as NotFound
     from taskyard.errors import NotGenuine as NotGenuine
@@ -132,9 +132,9 @@ __all__ = [
     "KindNotFound",
     "Lease",
     "LeaseLost",
-    "MissingExtra",
     "ListNotFound",
     "Listing",
+    "MissingExtra",
     "NoInput",
     "NotFound",
     "NotGenuine",
