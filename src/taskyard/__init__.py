@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from taskyard.errors import AlreadyExists as AlreadyExists
     from taskyard.errors import AlreadyResolved as AlreadyResolved
     from taskyard.errors import BackgroundDisabled as BackgroundDisabled
+    from taskyard.errors import BadConfig as BadConfig
     from taskyard.errors import BadId as BadId
     from taskyard.errors import BadJobId as BadJobId
     from taskyard.errors import BadName as BadName
@@ -49,6 +50,7 @@ if TYPE_CHECKING:
     from taskyard.errors import KindNotFound as KindNotFound
     from taskyard.errors import LeaseLost as LeaseLost
     from taskyard.errors import ListNotFound as ListNotFound
+    from taskyard.errors import MissingExtra as MissingExtra
     from taskyard.errors import NoInput as NoInput
     from taskyard.errors import NotFound as NotFound
     from taskyard.errors import NotGenuine as NotGenuine
@@ -104,6 +106,7 @@ __all__ = [
     "AlreadyResolved",
     "AsyncYard",
     "BackgroundDisabled",
+    "BadConfig",
     "BadId",
     "BadJobId",
     "BadName",
@@ -131,6 +134,7 @@ __all__ = [
     "LeaseLost",
     "ListNotFound",
     "Listing",
+    "MissingExtra",
     "NoInput",
     "NotFound",
     "NotGenuine",

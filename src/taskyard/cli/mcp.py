@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import sys
+
 from taskyard.cli.command import Command
+from taskyard.cli.output import is_terminal
 from taskyard.errors import MissingExtra
 
 TYPE_CHECKING = False
@@ -20,6 +23,8 @@ def _run(args: Args) -> int:
         from taskyard.mcp_server import server
     except ModuleNotFoundError as error:
         raise MissingExtra("The MCP server", "mcp", error.name or "") from error
+    if is_terminal(sys.stdin) and not args.quiet:
+        sys.stderr.write("MCP is spoken here, on stdin and stdout: a client starts this by itself. Ctrl+C ends it.\n")
     server.serve_stdio(agent=args.agent or args.by, list=args.list, tasks_dir=args.tasks_dir)
     return 0
 

@@ -19,6 +19,7 @@ from mcp.server.mcpserver.utilities.func_metadata import FuncMetadata
 from mcp_types import ToolAnnotations
 from pydantic import PrivateAttr, ValidationError
 
+from taskyard.context import reminder_text
 from taskyard.errors import TaskyardError
 from taskyard.mcp_server.answers import Answer, malformed, refusal, result
 from taskyard.mcp_server.arguments import Arguments
@@ -99,7 +100,15 @@ class OurTool(Tool):
         ride = Ride()
         with anyio.CancelScope(shield=True):  # what is taken is handed over
             ride = await caller.with_notices(lambda riding: riding.next(but=caller.awaited()))
-        return result(answer, riding=ride.text, notices=ride.notices)
+        return result(answer, riding=(*ride.text, *await self._reminder(caller)), notices=ride.notices)
+
+    async def _reminder(self, caller: Caller) -> tuple[str, ...]:
+        """A word on the list, if it is time for one and there is a list."""
+        caller.reminding.called(self.name)
+        if not caller.reminding.is_due():
+            return ()
+        tasks = await caller.on_list(lambda yard: yard.tasks.list())
+        return (reminder_text(tasks, caller.reminding.config),) if tasks else ()
 
     def _call(self, caller: Caller, context: Context[Any, Any]) -> Call:
         defers = declared(context.request_context)

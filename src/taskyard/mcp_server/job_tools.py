@@ -14,7 +14,7 @@ from taskyard.kinds.shell import Shell
 from taskyard.mcp_server import arguments, schemas, words
 from taskyard.mcp_server.answers import Answer
 from taskyard.mcp_server.calls import Call, Spec
-from taskyard.mcp_server.listing import jobs_page
+from taskyard.mcp_server.listing import job_facts, jobs_page
 from taskyard.mcp_server.task_ids import TaskId
 from taskyard.mcp_server.waiting import waited
 from taskyard.runtime.model import Job
@@ -82,7 +82,7 @@ def started(job: Job, *, waited: bool = False) -> Answer:
         text += f" It waits for {job.waits_for}."
     if job.needs_input:
         text += " It seems to wait for input: TaskOutput shows what it asks."
-    return Answer(text, _facts(job), deferred=job.id if waited else None)
+    return Answer(text, job_facts(job), deferred=job.id if waited else None)
 
 
 def ran(found: TaskOutput) -> Answer:
@@ -95,7 +95,7 @@ def ran(found: TaskOutput) -> Answer:
         said.append(_how(job))
     elif not said:
         said.append("(no output)")
-    data = _facts(job) | {"output": found.output, "was_truncated": found.was_truncated, "exitCode": code}
+    data = job_facts(job) | {"output": found.output, "was_truncated": found.was_truncated, "exitCode": code}
     return Answer("\n".join(said), data, is_error=is_error)
 
 
@@ -122,7 +122,7 @@ async def _output(call: Call, given: arguments.TaskOutput) -> Answer:
         job = await waited(call, job, at_once)
     if not job.is_final and at_once < seconds:
         later = TaskId(job.id, round(until * 1000), given.timeout, given.transcript)
-        return Answer("", _facts(job), deferred=str(later))
+        return Answer("", job_facts(job), deferred=str(later))
     found = await call.caller.jobs.output(job.id, transcript=given.transcript)
     return shown(found, blocked=given.block)
 
@@ -130,7 +130,7 @@ async def _output(call: Call, given: arguments.TaskOutput) -> Answer:
 def shown(found: TaskOutput, *, blocked: bool) -> Answer:
     """What TaskOutput answers: how the job stands, and what it printed."""
     got = "success" if found.job.is_final else ("timeout" if blocked else "not_ready")
-    data = _facts(found.job) | {
+    data = job_facts(found.job) | {
         "output": found.output,
         "was_truncated": found.was_truncated,
         "retrieval_status": got,
@@ -150,19 +150,6 @@ _HEAD = ("retrieval_status", "task_id", "task_type", "status", "description", "e
 
 def _word(value: object) -> str:
     return value if isinstance(value, str) else json.dumps(value)
-
-
-def _facts(job: Job) -> dict[str, object]:
-    facts: dict[str, object] = {
-        "task_id": job.id,
-        "task_type": job.type,
-        "status": job.status.value,
-        "description": job.description,
-        "output_file": job.output_file or None,
-    }
-    if job.needs_input:
-        facts["needs_input"] = True
-    return facts
 
 
 def _of_kind(job: Job) -> dict[str, object]:
@@ -191,6 +178,8 @@ async def _kill(call: Call, given: arguments.KillShell) -> Answer:
 async def _stopped(call: Call, job_id: str) -> Answer:
     (done,) = await call.caller.jobs.stop(job_id)
     job, end = done.job, done.job.end
+    if job.is_final:
+        await call.caller.jobs.output(job.id, limit=1)  # whoever hears of the end here needs no notice of it
     shown = job.command or job.description
     first = {
         "stopped": "Successfully stopped task",
