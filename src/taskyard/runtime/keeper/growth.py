@@ -37,8 +37,8 @@ _FAST_FOR = 1.0
 #: Far from the cap a look now and then will do; it also tells when output last grew.
 _SLOWEST_TICK = 1.0
 
-#: More often than this we would only be in the way. It is why a cap below some 30 MB is passed for moments, by megabytes,
-#: while the fastest writers write: what they write in a look and the freeing of it.
+#: More often than this we would only be in the way. It is why a cap below some 30 MB is passed for moments, by
+#: megabytes, while the fastest writers write: what they write in a look and the freeing of it.
 _FASTEST_TICK = 0.0005
 
 #: Whoever begins to write may be the fastest writer there is: that is known after two looks, this far apart.
