@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from taskyard import config
-from taskyard.errors import Damaged
+from taskyard.errors import BadValue, Damaged
 
 
 def settings_file(outside: Path) -> Path:
@@ -52,3 +52,10 @@ def test_the_environment_goes_before_the_settings_file(outside: Path, monkeypatc
 )  # fmt: skip
 def test_a_key_may_be_written_as_people_do(text: str, key: str) -> None:
     assert config.load({"TASKYARD_BACKGROUND_KEY": text, "HOME": "/nowhere"}).background_key == key
+
+
+@pytest.mark.req("O-04")
+def test_a_cap_below_what_can_be_freed_is_refused_wherever_it_is_set() -> None:
+    with pytest.raises(BadValue, match="a number from 65,536"):
+        config.load({"TASKYARD_JOB_OUTPUT_CAP": "5"})
+    assert config.load({"TASKYARD_JOB_OUTPUT_CAP": "65536"}).job_output_cap == 65_536

@@ -88,8 +88,11 @@ def _from_file(env: Mapping[str, str]) -> dict[str, object]:
 _CHOICES = {"durability": ("process", "power"), "paths_policy": ("warn", "refuse", "off")}
 _YES, _NO = ("1", "true", "yes", "on"), ("0", "false", "no", "off")
 
-#: With 0 of these nothing would ever run.
-_FROM_ONE = ("job_limit", "shell_limit", "job_depth")
+#: Below this a file system frees nothing.
+SMALLEST_CAP = 65_536
+
+#: The least of some settings: with 0 of these nothing would ever run.
+_LEAST = {"job_limit": 1, "shell_limit": 1, "job_depth": 1, "job_output_cap": SMALLEST_CAP}
 
 #: What Ctrl may be held with: not C, D, H, I, J, M, Q, S, Z, [ and backslash, which terminals have a use for.
 _KEYS = frozenset("abefgklnoprtuvwxy]^_")
@@ -124,9 +127,9 @@ def _typed(name: str, value: object) -> object:
         number = type(default)(str(value))  # "5" and 5 alike
     except ValueError as error:
         raise BadValue(name, value, "a number") from error
-    least = 1 if name in _FROM_ONE else 0
+    least = _LEAST.get(name, 0)
     if not least <= number < float("inf"):
-        raise BadValue(name, value, f"a number from {least}")
+        raise BadValue(name, value, f"a number from {least:,}")
     return number
 
 

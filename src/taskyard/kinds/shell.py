@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import shlex
 
+from taskyard.config import SMALLEST_CAP
 from taskyard.errors import BadText, BadValue
 from taskyard.names import check_number, check_text
 from taskyard.runtime.kind import Wanted
@@ -21,9 +22,6 @@ if TYPE_CHECKING:
 
 #: A name for people fits on a line.
 _LONGEST_NAME = 200
-
-#: Below this a file system frees nothing.
-SMALLEST_CAP = 65_536
 
 #: A month: longer limits are typing errors.
 _LONGEST_TIME = 31 * 86_400.0

@@ -27,7 +27,7 @@ def _arguments(parser: Parser) -> None:
     parser.add("--cwd", metavar="DIR", help="Where it runs, if not here.")
     parser.add("--env", type=assignment, action="append", default=[], metavar="X=Y", help="Set a variable; repeatable.")
     parser.add("--timeout", type=seconds, metavar="TIME", help="End it after this long: 90s, 10m. Pauses do not count.")
-    parser.add("--output-cap", type=size, metavar="SIZE", help="Keep at most this much output on disk: 32MB.")
+    parser.add("--output-cap", type=size, metavar="SIZE", help="Keep the newest, at most this much on disk: 32MB.")
     parser.add("--stdin", action="store_true", help="Input can be sent to it: taskyard send JOB TEXT.")
     parser.add("--pty", action="store_true", help="Give it a terminal of its own.")
     parser.add("--after", action="append", default=[], metavar="JOB", help="Only if this job completes; repeatable.")

@@ -37,6 +37,10 @@ _FAST_FOR = 1.0
 #: Far from the cap a look now and then will do; it also tells when output last grew.
 _SLOWEST_TICK = 1.0
 
+#: More often than this we would only be in the way. It is why a cap below some 30 MB is passed for moments, by
+#: megabytes, while the fastest writers write: what they write in a look and the freeing of it.
+_FASTEST_TICK = 0.0005
+
 #: Whoever begins to write may be the fastest writer there is: that is known after two looks, this far apart.
 _FIRST_TICK = 0.001
 
@@ -121,7 +125,7 @@ class Growth:
         The less there is to free at a time, the sooner that is done: what comes meanwhile counts too.
         """
         room = max(self._cap - self._on_disk, self._cap // 8)
-        return min(room / _FASTEST / (8 if self.is_fast else 2), self._pace)
+        return min(max(room / _FASTEST / (8 if self.is_fast else 2), _FASTEST_TICK), self._pace)
 
     def kept_from(self) -> int:
         """Where the part begins that is to be kept when it is over: the newest half, also where nothing was freed."""

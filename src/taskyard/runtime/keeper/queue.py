@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import time
 
-from taskyard.disk.files import make_private_folder
+from taskyard.disk.files import check_private_folder, make_private_folder
 from taskyard.disk.kernel_lock import RangeLock
-from taskyard.errors import JobNotFound, StorageError
+from taskyard.errors import JobNotFound
 from taskyard.runtime.folder import JobFolder
 from taskyard.runtime.keeper.idle import Idle
 from taskyard.runtime.liveness import keeper_of
@@ -74,13 +74,11 @@ class Queue(Idle):
     def _open(self) -> None:
         """Open the files of our slots, made by the first who needs them."""
         folder = f"{self._request.home}/slots"
-        for name in self._request.slots:
-            try:
-                lock = RangeLock(f"{folder}/{name}")
-            except StorageError:
-                make_private_folder(folder)
-                lock = RangeLock(f"{folder}/{name}")
-            self._locks.append((lock, name))
+        try:
+            check_private_folder(folder)
+        except FileNotFoundError:
+            make_private_folder(folder)
+        self._locks += [(RangeLock(f"{folder}/{name}"), name) for name in self._request.slots]
 
     def _is_refused(self) -> bool:
         """Whether a job that must have completed did not."""
