@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from taskyard.runtime.jobs import Jobs
     from taskyard.runtime.kind import Spec
     from taskyard.runtime.model import Job
+    from taskyard.runtime.output import Part
     from taskyard.runtime.registry import Registry
     from taskyard.runtime.steering import Stopped
     from taskyard.runtime.task_output import TaskOutput
@@ -30,10 +31,23 @@ class AsyncJobs:
         self._jobs = jobs
         self._hosted: set[Hosted] = set()
 
-    async def start(self, spec: Spec, *, backgrounded: bool = True, after: Sequence[str] = ()) -> Job:
-        """Start a job; when this returns it is there for everybody. Not `backgrounded`: whoever starts it watches."""
-        others = [self.get(other).id for other in after]
-        request = self._jobs.request(spec, backgrounded=backgrounded, after=others)
+    async def start(
+        self,
+        spec: Spec,
+        *,
+        backgrounded: bool = True,
+        after: Sequence[str] = (),
+        after_any: Sequence[str] = (),
+        window: tuple[int, int] | None = None,
+    ) -> Job:
+        """Start a job; when this returns it is there for everybody. The arguments are those of `Jobs.start`."""
+        request = self._jobs.request(
+            spec,
+            backgrounded=backgrounded,
+            after=[self.get(other).id for other in after],
+            after_any=[self.get(other).id for other in after_any],
+            window=window,
+        )
         if is_inside(request):
             from taskyard.runtime.hosting import Hosted
 
@@ -77,6 +91,15 @@ class AsyncJobs:
             return self.get(job_id)
         return job
 
+    async def wait_all(
+        self,
+        job_ids: Sequence[str],
+        *,
+        timeout: float | None = None,  # noqa: ASYNC109  # as `wait` has it
+    ) -> Sequence[Job]:
+        """All jobs at their ends, or as they are after `timeout` seconds."""
+        return await asyncio.gather(*(self.wait(job_id, timeout=timeout) for job_id in job_ids))
+
     async def _sleep(self, job: Job) -> None:
         """Until whoever keeps the job lets go of it."""
         watched = watch(JobFolder(self._jobs.home, job.id))
@@ -97,6 +120,10 @@ class AsyncJobs:
         """A job with what it printed, at its end or after `timeout` seconds. An end that is seen so needs no notice."""
         await self.wait(job_id, timeout=timeout)
         return await asyncio.to_thread(lambda: self._jobs.output(job_id, limit=limit, transcript=transcript))
+
+    async def read(self, job_id: str, offset: int = 0, *, most: int | None = None) -> Part:
+        """What a job printed from `offset` on, at most `most` bytes (1 MB); ask for more with its `next_offset`."""
+        return await asyncio.to_thread(lambda: self._jobs.read(job_id, offset, most=most))
 
     async def stop(self, *job_ids: str, grace: float | None = None) -> Sequence[Stopped]:
         """End jobs with everything they started, and answer with proof."""

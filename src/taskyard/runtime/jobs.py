@@ -10,6 +10,7 @@ from __future__ import annotations
 from taskyard.config import Settings
 from taskyard.errors import JobNotBegun, NoInput, UsageError
 from taskyard.runtime import looking, steering, waiting
+from taskyard.runtime.folder import JobFolder
 from taskyard.runtime.gc import maybe_collect
 from taskyard.runtime.model import JobStatus
 from taskyard.runtime.registry import Registry
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
     from taskyard.runtime.kind import Spec
     from taskyard.runtime.model import Job
+    from taskyard.runtime.output import Part
     from taskyard.runtime.task_output import TaskOutput
 
 #: So many jobs in mind are no burden; with more it is time to see which of them ended.
@@ -81,7 +83,7 @@ class Jobs:
             UsageError: something in it cannot be.
             BackgroundDisabled: nothing may run in the background here.
         """
-        request = self._starter.request(
+        request = self.request(
             spec,
             backgrounded=backgrounded,
             after=[self.get(other).id for other in after],
@@ -143,6 +145,13 @@ class Jobs:
         job = self.wait(job_id, timeout=timeout)
         return task_output(self.home, job, reader=self.agent, limit=limit, transcript=transcript)
 
+    def read(self, job_id: str, offset: int = 0, *, most: int | None = None) -> Part:
+        """What a job printed from `offset` on, at most `most` bytes (1 MB); ask for more with its `next_offset`."""
+        from taskyard.runtime.output import CHUNK, Output
+
+        output = Output(JobFolder(self.home, self.get(job_id).id))
+        return output.read(offset, CHUNK if most is None else most)
+
     def stop(self, *job_ids: str, grace: float | None = None) -> Sequence[steering.Stopped]:
         """End jobs with everything they started, and answer with proof."""
         return steering.stop(self.home, job_ids, by=self.agent or "", grace=grace)
@@ -183,9 +192,17 @@ class Jobs:
             raise NoInput(job.id, why, f"See what it does: `taskyard logs {job.id}`.")
         return self.get(job_id)
 
-    def request(self, spec: Spec, *, backgrounded: bool = True, after: Sequence[str] = ()) -> dict[str, object]:
-        """What a keeper is asked for."""
-        return self._starter.request(spec, backgrounded=backgrounded, after=after)
+    def request(
+        self,
+        spec: Spec,
+        *,
+        backgrounded: bool = True,
+        after: Sequence[str] = (),
+        after_any: Sequence[str] = (),
+        window: tuple[int, int] | None = None,
+    ) -> dict[str, object]:
+        """What a keeper is asked for; the arguments are those of `start`."""
+        return self._starter.request(spec, backgrounded=backgrounded, after=after, after_any=after_any, window=window)
 
     def ask(self, request: Mapping[str, object]) -> int:
         """Have a keeper made for a request; the descriptor its answer will come from."""

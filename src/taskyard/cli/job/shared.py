@@ -25,9 +25,10 @@ NOT_FINISHED, OUR_FAULT = 124, 125
 
 EXITS = (
     "N  the job's own exit code; of several, the first that is not 0",
-    "124  not finished in time",
-    "125  it never ran, or was lost, or Taskyard itself failed",
-    "128+N  ended by signal N; 143 also where it was stopped and said 0",
+    "124  `wait --timeout` was over before it ended",
+    "125  it was lost, was refused its turn, or Taskyard itself failed",
+    "126, 127  it cannot be executed, or is not found",
+    "128+N  ended by signal N; 143 also where it was stopped, or reached its own time limit, and said 0",
 )
 
 
