@@ -287,3 +287,17 @@ class TooDeep(Conflict):
         )
         self.parent = parent
         self.limit = limit
+
+
+class TooManyCallers(Conflict):
+    """A server has as many clients as it may."""
+
+    code = "too_many_callers"
+
+    def __init__(self, limit: int) -> None:
+        super().__init__(
+            f"{limit} agents are here already, and all of them hold something (setting mcp_callers). "
+            "Nothing was done: try again when one of them has left."
+        )
+        self.limit = limit
+        self.retryable = True

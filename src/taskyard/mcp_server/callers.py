@@ -17,6 +17,7 @@ from mcp.server.context import ServerRequestContext
 
 from taskyard.app import Yard
 from taskyard.app import open as open_yard
+from taskyard.errors import Cancelled
 from taskyard.mcp_server.riding import Riding
 from taskyard.runtime.async_jobs import AsyncJobs
 
@@ -28,6 +29,9 @@ Request = ServerRequestContext[Any, Any]
 NOBODY = "mcp-client"
 
 _LONGEST_NAME = 60
+
+#: Seconds for a call that is at the list to come back from it when its caller is gone.
+_PATIENCE = 1.0
 
 
 class Caller:
@@ -47,6 +51,7 @@ class Caller:
         self.hold = hold
         self._riding = Riding(yard, hold=hold)
         self._turn = anyio.Lock()  # what is open of a list serves one call at a time
+        self._is_gone = False
 
     @property
     def name(self) -> str:
@@ -56,12 +61,21 @@ class Caller:
     async def on_list(self, act: Callable[[Yard], T]) -> T:
         """Do something with the list; hooks and checks may take their time, so nothing else waits for it."""
         async with self._turn:
+            if self._is_gone:
+                raise Cancelled("A call")
             return await anyio.to_thread.run_sync(partial(act, self.yard))
 
     async def with_notices(self, act: Callable[[Riding], T]) -> T:
         """Do something with what waits for this caller."""
         async with self._turn:
             return await anyio.to_thread.run_sync(partial(act, self._riding))
+
+    async def leave(self) -> None:
+        """It is gone, and this process goes on: whatever of it is still on its way comes to nothing."""
+        self._is_gone = True
+        with anyio.move_on_after(_PATIENCE):
+            await self._turn.acquire()
+        await anyio.to_thread.run_sync(self.close)
 
     def close(self) -> None:
         """It is gone: what it did not acknowledge comes again."""

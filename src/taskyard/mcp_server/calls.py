@@ -70,7 +70,10 @@ class OurTool(Tool):
 
     async def run(self, arguments: dict[str, Any], context: Context[Any, Any], convert_result: bool = False) -> Any:
         """Answer one call."""
-        caller = await self._callers.find(context.request_context)
+        try:
+            caller = await self._callers.find(context.request_context)
+        except TaskyardError as error:
+            return result(refusal(error))
         await caller.with_notices(Riding.arrived)
         try:
             checked = cast("Arguments", self.fn_metadata.validate_arguments(arguments)["arguments"])
