@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from bench import command_line, jobs, mail, task_list
+from bench import command_line, jobs, mail, mcp_calls, task_list
 from bench.rounds import Goal, Row, Sample
 from bench.task_list import Ground
 
@@ -28,7 +28,7 @@ def all_rows(memory: str, disk: str, *, quick: bool = False) -> list[Row]:
     for row in beside:
         by_name.setdefault(row.name.rsplit(".", 1)[0], []).append(row)
     in_order = [each for row in rows for each in (row, *by_name.get(row.name, []))]
-    return [*in_order, _command_row(judged), *_job_rows(judged)]
+    return [*in_order, _command_row(judged), *_job_rows(judged), _mcp_row(judged)]
 
 
 def chosen(rows: list[Row], wanted: list[str]) -> list[Row]:
@@ -193,6 +193,19 @@ def _job_rows(ground: Ground) -> list[Row]:
         cost("mem.keeper", "MB", lambda: jobs.memory_ours(ground, alone=False), 2.0),
         cost("mem.keeper.alone", "MB", lambda: jobs.memory_ours(ground, alone=True), 8.0),
     ]
+
+
+def _mcp_row(ground: Ground) -> Row:
+    return Row(
+        "mcp.call",
+        "ms",
+        lambda: mcp_calls.ours(ground),
+        lambda: mcp_calls.empty(ground),
+        Goal("≤", 3),
+        as_time_ratio=True,
+        fewest=4,
+        most=8,
+    )
 
 
 def _beside(ground: Ground, suffix: str) -> list[Row]:

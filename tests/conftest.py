@@ -18,7 +18,10 @@ from support.repo import SOURCE
 from support.scale import FULL
 
 #: Variables that would bring the outside in. TASKYARD_SOAK stays: it is ours, and tests read it.
-OUTSIDE = ("TASKYARD_", "CLAUDE_", "CLAUDECODE", "XDG_", "GIT_", "NO_COLOR", "FORCE_COLOR", "CLICOLOR", "COLUMNS")
+OUTSIDE = (
+    "TASKYARD_", "CLAUDE_", "CLAUDECODE", "CODEX_", "GEMINI_", "XDG_", "GIT_",
+    "NO_COLOR", "FORCE_COLOR", "CLICOLOR", "COLUMNS",
+)  # fmt: skip
 
 # No deadlines: a loaded machine is slow, not wrong. The fixtures below are made once per test, not
 # per example, which is what a property test of a pure function wants.

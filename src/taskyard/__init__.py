@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from taskyard.errors import AlreadyExists as AlreadyExists
     from taskyard.errors import AlreadyResolved as AlreadyResolved
     from taskyard.errors import BackgroundDisabled as BackgroundDisabled
+    from taskyard.errors import BadConfig as BadConfig
     from taskyard.errors import BadId as BadId
     from taskyard.errors import BadJobId as BadJobId
     from taskyard.errors import BadName as BadName
@@ -106,6 +107,7 @@ __all__ = [
     "AlreadyResolved",
     "AsyncYard",
     "BackgroundDisabled",
+    "BadConfig",
     "BadId",
     "BadJobId",
     "BadName",

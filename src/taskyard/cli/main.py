@@ -8,7 +8,6 @@ and the exit code of their class; a bug shows its traceback.
 
 from __future__ import annotations
 
-import os
 import sys
 
 from taskyard.cli.command import Command, Found, Row, load
@@ -36,6 +35,9 @@ COMMANDS: Mapping[str, Row] = {
     "team": Row("taskyard.cli.team", "Teams of agents: who is in, who lives"),
     "mail": Row("taskyard.cli.mail", "Messages between agents"),
     "notices": Row("taskyard.cli.notices", "What became of background jobs: look, take, acknowledge, verify"),
+    "install": Row("taskyard.cli.install:INSTALL", "Have Claude Code, Codex or Gemini CLI use Taskyard"),
+    "uninstall": Row("taskyard.cli.uninstall:UNINSTALL", "Take Taskyard out of such a program again"),
+    "hook": Row("taskyard.cli.hook:HOOK", "What Claude Code runs so that its model hears of background jobs"),
     "trust": Row("taskyard.cli.trust:TRUST", "Allow commands that came with a project or a task"),
     "doctor": Row("taskyard.cli.doctor:DOCTOR", "Explain what is wrong with a list, and repair it"),
     "mcp": Row("taskyard.cli.mcp:MCP", "The tools for any model's client, over MCP"),
@@ -69,13 +71,17 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return _INTERRUPTED
     except BrokenPipeError:
-        _say_no_more()  # the reader went away
+        from taskyard.cli.output import say_no_more
+
+        say_no_more()  # the reader went away
         return _PIPE_CLOSED
     except OSError as error:
         if error.filename is not None or not _is_full(error):
             raise
         sys.stderr.write(f"Error: The output could not be written: {error.strerror}.\n")
-        _say_no_more()
+        from taskyard.cli.output import say_no_more
+
+        say_no_more()
         return 1
 
 
@@ -142,14 +148,6 @@ def _unknown(word: str, names: tuple[str, ...], table: Mapping[str, Row]) -> Usa
 def _wants_json(words: Sequence[str]) -> bool:
     before = words[: words.index("--")] if "--" in words else words
     return "--json" in before
-
-
-def _say_no_more() -> None:
-    """What is left cannot be written: not even when the interpreter flushes at its end."""
-    try:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    except (OSError, ValueError):
-        pass  # no descriptor behind it
 
 
 def _is_full(error: OSError) -> bool:

@@ -69,6 +69,14 @@ def warn(text: str) -> None:
     sys.stderr.write(f"Warning: {safe(text)}\n")
 
 
+def say_no_more() -> None:
+    """What is left cannot be written: not even when the interpreter flushes at its end."""
+    try:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except (OSError, ValueError):
+        pass  # no descriptor behind it
+
+
 def report(error: TaskyardError, *, as_json: bool) -> int:
     """Tell of a deliberate error; its exit code."""
     if as_json:

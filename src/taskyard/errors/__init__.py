@@ -14,6 +14,7 @@ Every error Taskyard raises on purpose.
       TooDeep, TooManyCallers
   x Busy                    exit 75  somebody holds the lock: try again
   x Damaged                 exit 1   a file cannot be read as what it should be
+  x BadConfig               exit 1   another program's configuration cannot be changed safely
   x NotGenuine              exit 1   what looks like a notice is none of ours
   x StorageError            exit 1   the disk said no
   x CannotListen            exit 1   an address is taken, or not ours
@@ -50,6 +51,7 @@ from taskyard.errors.conflicts import (
     Untrusted,
 )
 from taskyard.errors.general import (
+    BadConfig,
     BadId,
     BadJobId,
     BadName,
@@ -87,6 +89,7 @@ __all__ = [
     "AlreadyExists",
     "AlreadyResolved",
     "BackgroundDisabled",
+    "BadConfig",
     "BadId",
     "BadJobId",
     "BadName",

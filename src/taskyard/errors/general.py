@@ -120,6 +120,18 @@ class Damaged(TaskyardError):
         self.why = why
 
 
+class BadConfig(TaskyardError):
+    """Another program's configuration file that cannot be changed safely, and so was not."""
+
+    code = "bad_config"
+
+    def __init__(self, file: str, why: str, *, advice: str = "") -> None:
+        more = advice or "Mend it, or add what `taskyard install --print` shows by hand."
+        super().__init__(f"{file} was left as it is: {clipped(why, 160)}. {more}")
+        self.file = clipped(file, 160)
+        self.why = clipped(why, 160)
+
+
 class NotGenuine(TaskyardError):
     """What looks like a notice is not one of ours, word for word."""
 

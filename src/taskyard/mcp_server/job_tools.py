@@ -171,6 +171,8 @@ async def _kill(call: Call, given: arguments.KillShell) -> Answer:
 async def _stopped(call: Call, job_id: str) -> Answer:
     (done,) = await call.caller.jobs.stop(job_id)
     job, end = done.job, done.job.end
+    if job.is_final:
+        await call.caller.jobs.output(job.id, limit=1)  # whoever hears of the end here needs no notice of it
     shown = job.command or job.description
     first = {
         "stopped": "Successfully stopped task",

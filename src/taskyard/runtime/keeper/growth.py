@@ -31,8 +31,14 @@ _LATE = 0.02
 #: How long a machine that others share may leave us without a processor, in seconds.
 _ABSENT = 0.25
 
+#: A writer that was fast counts as fast for this long, in seconds: it stands still whenever we free what it wrote.
+_FAST_FOR = 1.0
+
 #: Far from the cap a look now and then will do; it also tells when output last grew.
 _SLOWEST_TICK = 1.0
+
+#: Whoever begins to write may be the fastest writer there is: that is known after two looks, this far apart.
+_FIRST_TICK = 0.001
 
 
 class Full(Exception):
@@ -50,6 +56,8 @@ class Growth:
         self._at_once = min(at_once, cap // 8)
         self._size = self._on_disk = 0
         self._looked = now
+        self._pace = _FIRST_TICK
+        self._fast_until = now
         self.base = 0  #: everything before this offset was freed
         self.last = now  #: when it last grew, as far as we looked
         self.lost = ""  #: why some of it could not be written, if the disk was full
@@ -74,13 +82,16 @@ class Growth:
         self._size, self._on_disk = found.st_size, found.st_blocks * 512
         rate = max(grown, 0) / max(now - self._looked, 1e-4)
         soon = rate * (2 * self.tick() + _LATE)  # what comes until we look next, if it goes on and the machine is busy
-        self.is_fast = rate * _ABSENT > self._cap // 2
+        if rate * _ABSENT > self._cap // 2:
+            self._fast_until = now + _FAST_FOR
+        self.is_fast = now < self._fast_until
         self._looked = now
+        self._pace = min(2 * self._pace, _SLOWEST_TICK)
         if grown:
             self.last = now
             if not self._size % SECTOR and not self.lost:
                 self.lost = why_full(self._output, self._size)
-        if self._on_disk + max(soon, self._at_once) > self._cap:
+        if self.is_fast or self._on_disk + max(soon, self._at_once) > self._cap:
             self._free(found.st_size)
         return grown != 0
 
@@ -102,11 +113,15 @@ class Growth:
         """Have the next write signalled. A look must follow, since one may have come just before."""
         fcntl.fcntl(self._folder, fcntl.F_NOTIFY, fcntl.DN_MODIFY)
         self.is_armed = True
+        self._pace = _FIRST_TICK
 
     def tick(self) -> float:
-        """How long the fastest writer takes from here to the cap, halved for safety."""
+        """How long the fastest writer takes from here to the cap, halved for safety; while there is one, much less.
+
+        The less there is to free at a time, the sooner that is done: what comes meanwhile counts too.
+        """
         room = max(self._cap - self._on_disk, self._cap // 8)
-        return min(room / _FASTEST / 2, _SLOWEST_TICK)
+        return min(room / _FASTEST / (8 if self.is_fast else 2), self._pace)
 
     def kept_from(self) -> int:
         """Where the part begins that is to be kept when it is over: the newest half, also where nothing was freed."""

@@ -29,6 +29,22 @@ _SHORT_TURN = 100_000
 
 _libc = ctypes.CDLL(None, use_errno=True)
 
+
+class _Turns(ctypes.Structure):
+    """The kernel's `struct sched_attr`."""
+
+    _fields_ = (
+        ("size", ctypes.c_uint32),
+        ("policy", ctypes.c_uint32),
+        ("flags", ctypes.c_uint64),
+        ("nice", ctypes.c_int32),
+        ("priority", ctypes.c_uint32),
+        ("turn", ctypes.c_uint64),
+        ("deadline", ctypes.c_uint64),
+        ("period", ctypes.c_uint64),
+    )
+
+
 # Found and described once, so that a forked keeper only has to call them.
 _prctl, _set_name, _fallocate = _libc["prctl"], _libc["prctl"], _libc["fallocate"]
 _prctl.argtypes = [ctypes.c_int] + [ctypes.c_ulong] * 4
@@ -46,17 +62,16 @@ def be_called(name: str) -> None:
     _set_name(_PR_SET_NAME, name.encode()[:15])
 
 
-def ask_for_short_turns(wanted: bool) -> None:
-    """Be let in between two turns of others, for less at a time; or as everybody is. A kernel may not know of it."""
-    if _SCHED_SETATTR is None:
-        return
-    import struct  # few keepers need it
+def ask_for_short_turns() -> None:
+    """Be let in between two turns of others, for less at a time; children are as everybody is.
 
+    Where a kernel does not know of it, nothing happens.
+    """
     nice = os.getpriority(os.PRIO_PROCESS, 0)
-    turn = _SHORT_TURN if wanted else 0
-    # struct sched_attr: size, policy, flags, nice, priority, runtime, deadline, period; children are as everybody is.
-    request = struct.pack("=IIQiIQQQ", 48, 0, _RESET_ON_FORK if wanted and nice >= 0 else 0, nice, 0, turn, 0, 0)
-    _libc.syscall(_SCHED_SETATTR, 0, ctypes.c_char_p(request), 0)
+    if _SCHED_SETATTR is None or nice < 0:  # a child would lose a priority that was raised for it
+        return
+    wish = _Turns(ctypes.sizeof(_Turns), 0, _RESET_ON_FORK, nice, 0, _SHORT_TURN)
+    _libc.syscall(_SCHED_SETATTR, 0, ctypes.byref(wish), 0)
 
 
 def reserve(fd: int, start: int, length: int) -> None:

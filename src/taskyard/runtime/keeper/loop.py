@@ -149,7 +149,7 @@ class Loop:
         now = _now()
         try:
             grew = self._growth.look(now)
-            if not grew and not self._growth.is_armed:
+            if not grew and not self._growth.is_armed and not self._growth.is_fast:
                 self._growth.arm()
                 grew = self._growth.look(now)
         except Full:

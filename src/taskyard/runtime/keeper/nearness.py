@@ -3,7 +3,8 @@ Where a keeper runs while output comes so fast that a moment's absence would pas
 
 A processor that nobody uses may take a tenth of a second to be woken, where machines share one: a host gives it away,
 and the writer on the next processor goes on. So a keeper in a hurry moves to the writer's own processor. If that one is
-taken away the writer stands still as well, and while it is there, we are called in between two of the writer's turns.
+taken away the writer stands still as well, and while it is there, we are let in between two of the writer's turns
+(`kernel.ask_for_short_turns`).
 """
 
 from __future__ import annotations
@@ -11,7 +12,6 @@ from __future__ import annotations
 import os
 
 from taskyard.disk.processes import stat_fields
-from taskyard.runtime.keeper import kernel
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -37,7 +37,6 @@ class Nearness:
             return
         if self._anywhere is None:
             self._anywhere = os.sched_getaffinity(0)
-            kernel.ask_for_short_turns(True)
         if processor in self._anywhere:
             os.sched_setaffinity(0, {processor})
 
@@ -45,7 +44,6 @@ class Nearness:
         """Be anywhere again, as those are whom we start."""
         if self._anywhere is not None:
             os.sched_setaffinity(0, self._anywhere)
-            kernel.ask_for_short_turns(False)
             self._anywhere = None
 
 

@@ -100,6 +100,7 @@ def _stand_alone(job_id: str) -> None:
     signal.pthread_sigmask(signal.SIG_BLOCK, HEARD)
     os.setsid()
     kernel.adopt_orphans()
+    kernel.ask_for_short_turns()
     kernel.be_called(name_of_keeper(job_id))
 
 

@@ -1,0 +1,213 @@
+"""
+`taskyard hook EVENT`: what Claude Code runs at certain moments, so that its model hears of background jobs.
+
+How often a notice arrives
+    1. taken      it is in the hands of this process; nobody else gets it
+    2. printed    the whole answer is in the client's pipe
+    3. read       only now it is acknowledged
+    Killed before 3, even by kill -9, its notices are back at once, marked `redelivered`: the kernel lets go of what a
+    dead process held. So a notice may come twice, if we die between 2 and 3. It can be missed only if the client
+    itself dies with our answer in its pipe, or throws the answer away: nobody tells us. It is then among the read.
+
+Whatever goes wrong is noted in `<home>/client-hooks.log` and is never the client's problem: exit code 0, no output.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from taskyard import paths
+from taskyard.cli.command import Command
+from taskyard.errors import BadValue
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from taskyard.cli.command import Args
+    from taskyard.cli.parser import Parser
+    from taskyard.runtime.notices import Outbox
+
+LOG = "client-hooks.log"
+
+#: A client passes on what a tool answered; of more than this nothing is understood, and all of it is read.
+_LARGEST_INPUT = 8 * 1024 * 1024
+
+#: Seconds a client may take to say what happened. It knows before it starts us.
+_PATIENCE = 5.0
+
+
+def _arguments(parser: Parser) -> None:
+    parser.add("event", metavar="EVENT", help="SessionStart, UserPromptSubmit, PostToolUse or Stop; others do nothing.")
+    parser.add("--strict", action="store_true", help="Fail if something goes wrong, to find out what.")
+
+
+def _run(args: Args) -> int:
+    try:
+        _answer(args)
+    except Exception as error:  # nothing of ours may stop a client's work
+        if args.strict:
+            raise
+        from taskyard.runtime.log import note
+
+        note(paths.home(), LOG, f"{args.event}: {type(error).__name__}: {error}")
+        if isinstance(error, OSError):
+            from taskyard.cli.output import say_no_more
+
+            say_no_more()
+    return 0
+
+
+def _answer(args: Args) -> None:
+    from taskyard.clients import context
+    from taskyard.runtime.quiet import is_quiet
+
+    payload = _payload(_input())
+    parts = [part for part in (_guidance(args, payload), _tasks(args, payload)) if part]
+    if not context.is_for_us(args.event, payload) or is_quiet(paths.home()):
+        _say(args.event, parts)
+        return
+    from contextlib import ExitStack
+
+    from taskyard.runtime.notices import Outbox
+
+    with ExitStack() as stack:
+        boxes = [stack.enter_context(Outbox(paths.home(), name)) for name in _recipients(args)]
+        _deliver(args.event, parts, boxes)
+
+
+def _recipients(args: Args) -> list[str]:
+    """Who is to hear: the one that is named; else the person's agent, and whoever the client's MCP server acts for."""
+    from taskyard.runtime.notice import PERSON
+
+    if named := args.by or os.environ.get("TASKYARD_AGENT"):
+        return [named]
+    from taskyard.clients.beside import agents_beside_us
+
+    return [*agents_beside_us(paths.home()), PERSON]
+
+
+def _deliver(event: str, parts: list[str], boxes: list[Outbox]) -> None:
+    """Print, and only then acknowledge."""
+    from taskyard.clients.context import CHARACTERS
+    from taskyard.runtime.batch import Batch
+    from taskyard.runtime.notice_text import for_model
+
+    taken: list[Batch] = []
+    texts: list[str] = []
+    room = CHARACTERS
+    for box in boxes:
+        batch = box.batch(characters=room) if room > 0 else Batch()
+        if batch.notices:
+            texts.append(for_model(batch.notices, rest=batch.rest))
+            room -= len(texts[-1])
+        taken.append(batch)
+    _say(event, [*texts, *parts])
+    for box, batch in zip(boxes, taken):
+        box.ack(notice.id for notice in batch.notices)
+
+
+def _say(event: str, parts: list[str]) -> None:
+    """One JSON object, all of it out of our hands when this returns; nothing at all if there is nothing to say."""
+    if not parts:
+        return
+    import json
+
+    from taskyard.clients.context import reply
+
+    sys.stdout.write(json.dumps(reply(event, "\n\n".join(parts))) + "\n")
+    sys.stdout.flush()
+
+
+def _guidance(args: Args, payload: dict[str, object]) -> str:
+    """When to use tasks, for a model that begins; only if that was asked for, as it costs context in every session."""
+    if args.event != "SessionStart" or payload.get("agent_id"):
+        return ""
+    from taskyard.context import guidance
+
+    return guidance(interactive=False)
+
+
+def _tasks(args: Args, payload: dict[str, object]) -> str:
+    """The open tasks, for a model that has forgotten them; by a plain look that makes, locks and logs nothing."""
+    from taskyard.clients.context import wants_tasks
+
+    if not wants_tasks(args.event, payload):
+        return ""
+    from taskyard.clients.open_tasks import open_tasks
+    from taskyard.tasklist.list_folder import ListFolder
+    from taskyard.tasklist.listing import ListReader
+
+    cwd, session = payload.get("cwd"), payload.get("session_id")
+    env = {**({"TASKYARD_SESSION": session} if isinstance(session, str) else {}), **os.environ}
+    name = paths.list_name(args.list, env=env, cwd=cwd if isinstance(cwd, str) and os.path.isdir(cwd) else None)
+    folder = os.path.abspath(args.tasks_dir) if args.tasks_dir else paths.tasks_dir()
+    listing = ListReader(ListFolder(folder, name), alive=lambda _: None).listing(lambda _ids: None)[0]
+    return open_tasks(name, list(listing), unreadable=[found.file.removesuffix(".json") for found in listing.damaged])
+
+
+def _payload(data: bytes) -> dict[str, object]:
+    """What the client says of this moment; nothing said is nothing known.
+
+    Raises:
+        BadValue: it is not what a client says. Then nothing is delivered: it keeps.
+    """
+    if not data.strip():
+        return {}
+    import json
+
+    from taskyard.shapes import as_object
+
+    try:
+        found = as_object(json.loads(data))
+    except (ValueError, RecursionError):
+        found = None
+    if found is None:
+        raise BadValue("stdin", "", "a JSON object, as Claude Code gives it to hooks", found="is something else")
+    return found
+
+
+def _input() -> bytes:
+    """Everything on stdin, read to its end so that the client never writes into a closed pipe.
+
+    Raises:
+        BadValue: it does not end, or is far too long.
+    """
+    stdin = sys.stdin
+    if stdin is None or stdin.isatty():  # pyright: ignore[reportUnnecessaryComparison]  # None if it was closed
+        return b""
+    try:
+        fd = stdin.fileno()
+    except (OSError, ValueError):
+        return stdin.buffer.read(_LARGEST_INPUT)  # no real one: a test's
+    return _read(fd)
+
+
+def _read(fd: int) -> bytes:
+    import select
+    import time
+
+    parts: list[bytes] = []
+    size, deadline = 0, time.monotonic() + _PATIENCE
+    while True:
+        left = deadline - time.monotonic()
+        if left <= 0 or not select.select([fd], [], [], left)[0]:
+            raise BadValue("stdin", "", "what a client says of the event, and then its end", found="does not end")
+        data = os.read(fd, 1 << 20)
+        if not data:
+            break
+        size += len(data)
+        if size <= _LARGEST_INPUT:
+            parts.append(data)
+    if size > _LARGEST_INPUT:
+        raise BadValue("stdin", "", f"at most {_LARGEST_INPUT:,} bytes", found=f"has {size:,} bytes")
+    return b"".join(parts)
+
+
+HOOK = Command(
+    _run,
+    _arguments,
+    "For Claude Code, which runs it by itself after `taskyard install claude-code`: reads the event from stdin and\n"
+    "answers with what waits for the model, the notices of background jobs that ended; after a compaction also with\n"
+    "the open tasks. Says nothing if nothing waits, and never fails: what goes wrong is in client-hooks.log.",
+    examples=("taskyard hook UserPromptSubmit < /dev/null", "taskyard hook Stop --by ada --strict"),
+)

@@ -1,0 +1,192 @@
+"""Commands through the tools: in the foreground, in the background, stopped, answered, read."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+
+import anyio
+import pytest
+
+from support.mcp_server import Model, Said, talk
+from taskyard.runtime.jobs import Jobs
+
+
+def home() -> str:
+    return os.environ["TASKYARD_HOME"]
+
+
+@pytest.mark.req("T-03", "B-08")
+def test_a_command_in_the_foreground_answers_with_its_output_and_exit_code() -> None:
+    async def body(model: Model) -> None:
+        said = await model.call("Bash", command="echo out; echo err >&2", description="Say two things")
+        assert (said.text, said.data["exitCode"], said.data["status"]) == ("out\nerr\n", 0, "completed")
+        assert said.data["description"] == "Say two things"
+        failed = await model.refused("Bash", command="echo no; exit 3")
+        assert (failed.text, failed.data["exitCode"]) == ("no\n\nExit code 3", 3)
+        assert (await model.call("Bash", command="true")).text == "(no output)"
+        ended = await model.refused("Bash", command="sleep 60", timeout=50)
+        assert ended.text == "It was ended after reaching its time limit."
+        assert (await model.refused("Bash", command="kill -9 $$")).text == "Killed by signal 9"
+        assert (await model.call("TaskList")).notices == []  # whoever watched it has seen its end
+
+    talk(body)
+
+
+@pytest.mark.req("T-03", "T-04", "N-01")
+def test_a_background_start_answers_id_output_and_that_a_notice_will_come() -> None:
+    async def body(model: Model) -> None:
+        said = await model.call("Bash", command="echo hello", run_in_background=True)
+        job_id = said.data["task_id"]
+        assert re.fullmatch(r"b[0-9a-z]{8}", job_id)
+        assert said.text == (
+            f"Command running in background with ID: {job_id}. Output is being written to:"
+            f" {said.data['output_file']}. You will be told when it ends."
+        )
+        await Waiting(model).for_end(job_id)
+        rode = await model.call("TaskList")
+        assert rode.text == "No tasks found"
+        assert "<task-notification>" in rode.texts[1]
+        assert f"<task-id>{job_id}</task-id>" in rode.texts[1]
+        assert "No person wrote it" in rode.texts[1]
+        assert [(notice["task_id"], notice["status"]) for notice in rode.notices] == [(job_id, "completed")]
+        assert await anyio.Path(said.data["output_file"]).read_text(encoding="utf-8") == "hello\n"
+
+    talk(body)
+
+
+class Waiting:
+    """Waits for jobs by the library, so that no answer of the server brings their end."""
+
+    def __init__(self, model: Model) -> None:
+        self._jobs = Jobs(home())
+
+    async def for_end(self, job_id: str) -> None:
+        job = await anyio.to_thread.run_sync(lambda: self._jobs.wait(job_id, timeout=20))
+        assert job.is_final
+
+
+@pytest.mark.req("T-03", "B-11")
+def test_a_command_that_outlasts_the_client_s_patience_goes_on_in_the_background() -> None:
+    async def body(model: Model) -> None:
+        said = await model.call("Bash", command="echo early; read line; echo $line", stdin=True)
+        assert said.text.startswith("It takes longer: it goes on in the background with ID: ")
+        job_id = said.data["task_id"]
+        assert not said.is_error
+        assert (await model.call("SendInput", task_id=job_id, text="late")).text == f"Typed into {job_id}."
+        found = await model.call("TaskOutput", task_id=job_id)
+        assert (found.data["status"], found.data["output"]) == ("completed", "early\nlate\n")
+        assert (await model.call("ListJobs")).notices == []  # reading the end was hearing of it
+
+    talk(body, patience=0.3)
+
+
+@pytest.mark.req("T-02", "O-07")
+def test_output_of_any_size_costs_what_a_model_is_given() -> None:
+    async def body(model: Model) -> None:
+        started = await model.call("Bash", command="yes line | head -c 10000000", run_in_background=True)
+        said = await model.call("TaskOutput", task_id=started.data["task_id"])
+        assert said.data["was_truncated"] is True
+        assert len(said.data["output"]) <= 32_000
+        assert said.data["output"].startswith("[Truncated. Full output: ")
+        assert said.data["output"].endswith("line\n")
+        assert len(said.text) < 33_000
+
+    talk(body)
+
+
+@pytest.mark.req("T-02")
+def test_a_job_that_runs_is_told_as_it_stands() -> None:
+    async def body(model: Model) -> None:
+        started = await model.call("Bash", command="echo so far; sleep 60", run_in_background=True)
+        job_id = started.data["task_id"]
+        waited = await model.call("TaskOutput", task_id=job_id, timeout=300)
+        assert (waited.data["retrieval_status"], waited.data["status"]) == ("timeout", "running")
+        assert waited.data["exitCode"] is None
+        looked = await model.call("TaskOutput", task_id=job_id, block=False)
+        assert looked.data["retrieval_status"] == "not_ready"
+        assert looked.text.splitlines() == [
+            "retrieval_status: not_ready",
+            f"task_id: {job_id}",
+            "task_type: local_bash",
+            "status: running",
+            "description: echo so far; sleep 60",
+            "exitCode: null",
+            "output:",
+            "so far",
+        ]
+        assert f"{job_id} [" in (await model.call("ListJobs")).text
+        await model.call("TaskStop", task_id=job_id)
+
+    talk(body)
+
+
+@pytest.mark.req("T-03", "T-04", "B-09")
+@pytest.mark.parametrize("tool", ["TaskStop", "KillShell"])
+def test_a_stop_answers_as_models_know_it_and_with_proof(tool: str) -> None:
+    field = "task_id" if tool == "TaskStop" else "shell_id"
+
+    async def body(model: Model) -> None:
+        started = await model.call("Bash", command="sleep 60", run_in_background=True)
+        job_id = started.data["task_id"]
+        said = await model.call(tool, **{field: job_id})
+        assert json.loads(said.text) == {
+            "message": f"Successfully stopped task: {job_id} (sleep 60)",
+            "task_id": job_id,
+            "task_type": "local_bash",
+            "command": "sleep 60",
+        }
+        assert (said.data["outcome"], said.data["survivors"]) == ("stopped", [])
+        assert said.notices == []  # the answer said it
+        again = await model.call(tool, **{field: job_id})
+        assert (again.is_error, again.data["outcome"]) == (False, "already_ended")
+        near = job_id[:-1] + ("0" if job_id[-1] != "0" else "1")
+        unknown = await model.refused(tool, **{field: near})
+        assert (unknown.code, unknown.data["error"]["nearest"]) == ("job_not_found", [job_id])
+        assert (await model.refused(tool, **{field: "../../etc"})).code == "bad_job_id"
+
+    talk(body)
+
+
+@pytest.mark.req("B-11")
+@pytest.mark.parametrize("name", ["TASKYARD_DISABLE_BACKGROUND_TASKS", "CLAUDE_CODE_DISABLE_BACKGROUND_TASKS"])
+def test_where_nothing_may_run_in_the_background_the_parameter_is_not_there(
+    monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.setenv(name, "1")
+
+    async def body(model: Model) -> None:
+        (bash,) = [tool for tool in (await model.client.list_tools()).tools if tool.name == "Bash"]
+        assert "run_in_background" not in bash.input_schema["properties"]
+        assert (await model.refused("Bash", command="true", run_in_background=True)).code == "bad_arguments"
+        assert (await model.call("Bash", command="echo here")).text == "here\n"
+
+    talk(body)
+
+
+@pytest.mark.req("O-08", "B-07")
+def test_one_who_takes_no_input_says_so() -> None:
+    async def body(model: Model) -> None:
+        started = await model.call("Bash", command="sleep 60", run_in_background=True)
+        job_id = started.data["task_id"]
+        assert (await model.refused("SendInput", task_id=job_id, text="y")).code == "no_input"
+        await model.call("TaskStop", task_id=job_id)
+        assert (await model.refused("SendInput", task_id=job_id, text="y")).code == "job_ended"
+
+    talk(body)
+
+
+@pytest.mark.req("B-10")
+def test_jobs_come_in_pages() -> None:
+    async def body(model: Model) -> None:
+        for number in range(40):
+            await model.call("Bash", command=f": {'x' * 190}{number}")
+        first = await model.call("ListJobs", all=True)
+        assert len(first.data["jobs"]) < 40
+        rest: Said = await model.call("ListJobs", all=True, after=first.data["after"])
+        ids = [job["task_id"] for job in first.data["jobs"] + rest.data["jobs"]]
+        assert len(set(ids)) == 40
+        assert (await model.call("ListJobs")).text == "No jobs found"
+
+    talk(body)

@@ -1,0 +1,250 @@
+"""`taskyard mcp` as clients start it: a process at the other end of a pipe, which may be killed at any moment."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+
+import taskyard
+from support.mcp_server import LONGEST, Mode, Model, over_stdio, talk_over_stdio
+from support.wait import until
+from taskyard.kinds.shell import Shell
+from taskyard.runtime.jobs import Jobs
+
+BOTH: list[Mode] = ["auto", "legacy"]  # the current protocol, and the one before it
+
+
+class Raw:
+    """A server whose client writes bare messages, and can be killed."""
+
+    def __init__(self, *words: str) -> None:
+        command = [sys.executable, "-m", "taskyard", "mcp", "--list", "demo", *words]
+        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        self._last = 0
+        version = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "raw", "version": "1"}}
+        self.ask("initialize", version)
+        self.tell("notifications/initialized")
+
+    def tell(self, method: str, params: dict[str, Any] | None = None) -> None:
+        self._write({"jsonrpc": "2.0", "method": method, "params": params or {}})
+
+    def begin(self, method: str, params: dict[str, Any]) -> int:
+        self._last += 1
+        self._write({"jsonrpc": "2.0", "id": self._last, "method": method, "params": params})
+        return self._last
+
+    def ask(self, method: str, params: dict[str, Any]) -> dict[str, Any]:
+        number = self.begin(method, params)
+        while (message := self.read()).get("id") != number:
+            pass
+        found: dict[str, Any] = message["result"]
+        return found
+
+    def call(self, tool: str, **arguments: Any) -> dict[str, Any]:
+        return self.ask("tools/call", {"name": tool, "arguments": arguments})
+
+    def read(self) -> dict[str, Any]:
+        assert self.process.stdout is not None
+        line = self.process.stdout.readline()
+        assert line, "the server is gone"
+        found: dict[str, Any] = json.loads(line)
+        return found
+
+    def _write(self, message: dict[str, Any]) -> None:
+        assert self.process.stdin is not None
+        self.process.stdin.write(json.dumps(message).encode() + b"\n")
+        self.process.stdin.flush()
+
+    def hang_up(self) -> int:
+        """Leave as a client does: by closing the pipe."""
+        assert self.process.stdin is not None
+        self.process.stdin.close()
+        return self._gone()
+
+    def kill(self) -> None:
+        self.process.kill()
+        self._gone()
+
+    def _gone(self) -> int:
+        code = self.process.wait(LONGEST)
+        for stream in (self.process.stdin, self.process.stdout):
+            if stream is not None:
+                stream.close()
+        return code
+
+
+def home() -> str:
+    return os.environ["TASKYARD_HOME"]
+
+
+@pytest.mark.req("T-05")
+@pytest.mark.parametrize("mode", BOTH)
+def test_it_serves_the_current_protocol_and_the_one_before(mode: Mode) -> None:
+    async def body(model: Model) -> None:
+        assert model.client.protocol_version == ("2026-07-28" if mode == "auto" else "2025-11-25")
+        names = {tool.name for tool in (await model.client.list_tools()).tools}
+        assert names >= {
+            "TaskCreate",
+            "TaskGet",
+            "TaskList",
+            "TaskUpdate",
+            "TaskClaim",
+            "TaskOutput",
+            "TaskStop",
+            "KillShell",
+            "Bash",
+            "SendMessage",
+            "ListJobs",
+        }
+        assert (await model.call("TaskCreate", subject="A")).text == "Task #1 created successfully: A"
+        started = await model.call("Bash", command="echo hello", run_in_background=True)
+        found = await model.call("TaskOutput", task_id=started.data["task_id"])
+        assert found.data["output"] == "hello\n"
+        assert (await model.refused("TaskGet", taskId="7")).text == "Task not found"
+
+    talk_over_stdio(body, mode=mode)
+
+
+@pytest.mark.req("C-02", "T-05")
+def test_it_tells_clients_when_a_list_pays_off() -> None:
+    async def body(model: Model) -> None:
+        said = model.client.instructions or ""
+        assert "more than three steps" in said
+        assert "no need to poll" in said
+
+    talk_over_stdio(body)
+
+
+@pytest.mark.req("L-09", "L-10")
+def test_claims_are_the_connection_s_and_go_back_when_it_ends() -> None:
+    with taskyard.open(list="demo") as yard:
+        yard.tasks.create("A")
+        yard.tasks.create("B")
+        first, second = Raw("--agent", "ada"), Raw("--agent", "ada")
+        assert first.call("TaskClaim")["structuredContent"]["task"]["owner"] == "ada"
+        claimed = second.call("TaskClaim")["structuredContent"]["task"]
+        assert (claimed["id"], claimed["owner"]) == ("2", "ada-2")
+        lease = claimed["lease"]
+        assert (lease["kind"], lease["owner"]) == ("process", "ada-2")
+
+        first.kill()
+        until(lambda: yard.tasks.get("1").owner is None)
+        assert yard.tasks.get("1").status.value == "pending"
+        assert second.hang_up() == 0
+        until(lambda: yard.tasks.get("2").owner is None)
+
+
+@pytest.mark.req("B-10")
+def test_jobs_of_a_connection_end_with_it() -> None:
+    server = Raw("--agent", "ada")
+    job_id = server.call("Bash", command="sleep 60", run_in_background=True)["structuredContent"]["task_id"]
+    server.kill()
+
+    job = Jobs(home()).wait(job_id, timeout=20)
+
+    assert job.end is not None
+    assert (job.end.cause, job.end.by, job.end.proof) == ("stopped", "its starter's end", "proved")
+
+
+@pytest.mark.req("N-07", "B-05")
+def test_a_notice_is_read_with_the_next_request_and_comes_again_if_there_is_none() -> None:
+    jobs = Jobs(home(), agent="ada")
+    first = Raw("--agent", "ada")
+    one = first.call("Bash", command="true", run_in_background=True)["structuredContent"]["task_id"]
+    jobs.wait(one, timeout=20)
+    (notice,) = first.call("TaskList")["structuredContent"]["notices"]
+    assert (notice["task_id"], notice["redelivered"]) == (one, False)
+    first.kill()  # the answer was sent; nobody said that it arrived
+
+    second = Raw("--agent", "ada")
+    (again,) = second.call("TaskList")["structuredContent"]["notices"]
+    assert (again["id"], again["redelivered"]) == (notice["id"], True)
+    assert "notices" not in second.call("TaskList")["structuredContent"]  # this request said so
+    second.kill()
+
+    third = Raw("--agent", "ada")
+    assert "notices" not in third.call("TaskList")["structuredContent"]
+    third.kill()
+
+
+@pytest.mark.req("N-03")
+def test_many_notices_come_as_batches_a_model_can_read() -> None:
+    jobs = Jobs(home(), agent="ada")
+    ids = [jobs.start(Shell(f": {'x' * 180} {number}")).id for number in range(40)]
+    jobs.wait_all(ids, timeout=30)
+    server = Raw("--agent", "ada")
+    told: list[str] = []
+    while notices := (said := server.call("TaskList"))["structuredContent"].get("notices", []):
+        assert sum(len(block["text"]) for block in said["content"]) < 12_000
+        told += [notice["task_id"] for notice in notices]
+        waiting = len(ids) - len(told)
+        assert ("more notice" in said["content"][-1]["text"]) == (waiting > 0)
+    server.kill()
+    jobs.close()
+    assert sorted(told) == sorted(ids)
+
+
+@pytest.mark.req("T-05", "B-09")
+def test_a_client_killed_mid_call_leaves_nothing_running(tmp_path: Path) -> None:
+    server = Raw("--agent", "ada")
+    marker = tmp_path / "pid"
+    server.begin("tools/call", {"name": "Bash", "arguments": {"command": f"echo $$ > {marker}; sleep 60"}})
+    until(lambda: marker.exists() and marker.read_text(encoding="utf-8").strip() != "")
+    pid = int(marker.read_text(encoding="utf-8"))
+
+    server.kill()
+
+    until(lambda: not os.path.exists(f"/proc/{pid}"))
+
+
+@pytest.mark.req("T-05")
+def test_a_client_that_hangs_up_mid_call_ends_the_server_and_the_command(tmp_path: Path) -> None:
+    server = Raw()
+    marker = tmp_path / "pid"
+    server.begin("tools/call", {"name": "Bash", "arguments": {"command": f"echo $$ > {marker}; sleep 60"}})
+    until(lambda: marker.exists() and marker.read_text(encoding="utf-8").strip() != "")
+    pid = int(marker.read_text(encoding="utf-8"))
+
+    server.hang_up()
+
+    until(lambda: not os.path.exists(f"/proc/{pid}"))
+
+
+@pytest.mark.req("T-05")
+def test_a_signal_ends_it_as_a_hang_up_does() -> None:
+    server = Raw()
+    server.call("TaskList")
+    server.process.send_signal(signal.SIGTERM)
+    assert server.hang_up() in (0, -signal.SIGTERM)
+
+
+@pytest.mark.req("T-05", "L-08")
+def test_many_clients_on_one_list_get_a_task_each() -> None:
+    with taskyard.open(list="demo") as yard:
+        for number in range(30):
+            yard.tasks.create(f"Task {number}")
+    claimed: list[str] = []
+
+    async def work(number: int) -> None:
+        async with over_stdio("--agent", f"agent{number}") as model:
+            for _ in range(5):
+                task_id = (await model.call("TaskClaim")).data["task"]["id"]
+                assert not (await model.call("TaskUpdate", taskId=task_id, status="completed")).is_error
+                claimed.append(task_id)
+
+    async def everyone() -> None:
+        with anyio.fail_after(LONGEST):
+            async with anyio.create_task_group() as group:
+                for number in range(6):
+                    group.start_soon(work, number)
+
+    anyio.run(everyone)
+    assert sorted(claimed, key=int) == [str(number) for number in range(1, 31)]
