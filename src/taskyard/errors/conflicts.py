@@ -295,9 +295,6 @@ class TooManyCallers(Conflict):
     code = "too_many_callers"
 
     def __init__(self, limit: int) -> None:
-        super().__init__(
-            f"{limit} agents are here already, and all of them hold something (setting mcp_callers). "
-            "Nothing was done: try again when one of them has left."
-        )
+        super().__init__(f"{limit} agents are here, and all hold something (setting mcp_callers). Try again later.")
         self.limit = limit
         self.retryable = True

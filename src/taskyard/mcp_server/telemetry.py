@@ -10,7 +10,7 @@ repeat an argument.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 
 from taskyard.errors import MissingExtra
@@ -26,7 +26,7 @@ def is_wanted(env: Mapping[str, str] | None = None) -> bool:
 
 
 @contextmanager
-def started() -> Iterator[None]:
+def started() -> Generator[None]:
     """Trace until the end of the block, if anybody asked for it.
 
     Raises:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 
 from opentelemetry import trace
@@ -67,7 +67,7 @@ def provider_for(exporter: SpanExporter) -> TracerProvider:
 
 
 @contextmanager
-def exported() -> Iterator[None]:
+def exported() -> Generator[None]:
     """Export spans until the end of the block."""
     provider = provider_for(OTLPSpanExporter())
     trace.set_tracer_provider(provider)

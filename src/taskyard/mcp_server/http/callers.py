@@ -14,7 +14,7 @@ import logging
 import time
 from collections.abc import Callable
 from functools import partial
-from typing import TypeVar
+from typing import TypeVar, cast
 
 import anyio
 import anyio.to_thread
@@ -87,8 +87,7 @@ class HttpCallers:
             BadName: it calls itself what nobody can be called.
             TooManyCallers: there is no room for another.
         """
-        http = request.request
-        assert isinstance(http, HttpRequest)
+        http = cast("HttpRequest", request.request)
         name, is_given = self._name(http, client_name(request))
         session = http.headers.get(SESSION) if request.protocol_version in HANDSHAKE_PROTOCOL_VERSIONS else None
         key = session_key(session) if session else f"name:{name}"

@@ -14,7 +14,7 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from typing import NamedTuple
 
 import anyio
@@ -79,7 +79,7 @@ class Server(uvicorn.Server):
         last.start()
 
     @contextlib.contextmanager
-    def capture_signals(self) -> Iterator[None]:
+    def capture_signals(self) -> Generator[None]:
         """Listen to signals while it serves; they are not raised again afterwards."""
         loop = asyncio.get_running_loop()
         for each in _SIGNALS:
