@@ -139,13 +139,14 @@ def test_jobs_end_with_their_caller_unless_they_are_to_stay() -> None:
 @pytest.mark.req("L-09", "L-10", "B-10")
 @pytest.mark.parametrize("mode", BOTH)
 def test_whoever_is_silent_for_the_time_of_a_lease_is_gone(mode: Mode) -> None:
+    job = ""
+
     async def body() -> None:
         nonlocal job
         async with server.client("ada", mode=mode, stay=True) as model:
             await model.call("TaskClaim")
             job = (await model.call("Bash", command="sleep 60", run_in_background=True)).data["task_id"]
 
-    job = ""
     with filled() as yard, HttpServer(TASKYARD_MCP_LEASE="1") as server:
         together(body)
         until(lambda: yard.tasks.get("1").owner is None)
@@ -223,8 +224,9 @@ def test_claims_outlive_a_killed_server_and_their_caller_goes_on_at_the_next(mod
         server = HttpServer()
         together(claim)
         assert yard.tasks.get("1").owner == "ada"
-        with HttpServer() as server:
-            together(go_on)
+        server = HttpServer()
+        together(go_on)
+        server.stop()
 
 
 @pytest.mark.req("T-05")
@@ -247,11 +249,10 @@ def test_a_client_killed_mid_call_leaves_nothing_running(tmp_path: Path) -> None
 
     async def body() -> None:
         with anyio.move_on_after(LONG) as scope:
-            async with server.client("ada") as model:
-                async with anyio.create_task_group() as group:
-                    group.start_soon(lambda: model.call("Bash", command=f"echo $$ > {marker}; sleep 60"))
-                    await anyio.to_thread.run_sync(lambda: until(lambda: marker.exists() and marker.read_text().strip()))
-                    scope.cancel()
+            async with server.client("ada") as model, anyio.create_task_group() as group:
+                group.start_soon(lambda: model.call("Bash", command=f"echo $$ > {marker}; sleep 60"))
+                await anyio.to_thread.run_sync(lambda: until(lambda: marker.exists() and marker.read_text().strip()))
+                scope.cancel()
 
     with HttpServer() as server:
         together(body)

@@ -9,7 +9,7 @@ import signal
 import subprocess
 import sys
 import urllib.parse
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -105,9 +105,7 @@ class HttpServer:
             async with Client(transport, mode=mode, client_info=info) as client:
                 yield Model(client)
 
-    def talk(
-        self, body: Callable[[Model], Awaitable[None]], agent: str | None = "ada", *, mode: Mode = "auto"
-    ) -> None:
+    def talk(self, body: Callable[[Model], Awaitable[None]], agent: str | None = "ada", *, mode: Mode = "auto") -> None:
         """Have a conversation."""
 
         async def run() -> None:
@@ -164,7 +162,7 @@ def call_headers(tool: str) -> dict[str, str]:
     return {"Mcp_Protocol_Version": NEW, "Mcp_Method": "tools/call", "Mcp_Name": tool}
 
 
-def together(*bodies: Callable[[], Awaitable[None]]) -> None:
+def together(*bodies: Callable[[], Coroutine[Any, Any, None]]) -> None:
     """Run all of them at once, bounded; the first failure is the test's."""
 
     async def run() -> None:

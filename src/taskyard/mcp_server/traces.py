@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
+from threading import Thread
 
 from opentelemetry import trace
 from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
@@ -17,8 +18,8 @@ from taskyard import __version__
 #: Characters of a name: those of ours are shorter, and others come from outside.
 _LONGEST = 80
 
-#: Milliseconds for the last spans to leave when the server ends.
-_LAST = 2_000
+#: Seconds for the last spans to leave when the server ends.
+_LAST = 3.0
 
 
 class Discreet(SpanExporter):
@@ -74,5 +75,6 @@ def exported() -> Generator[None]:
     try:
         yield
     finally:
-        provider.force_flush(_LAST)
-        provider.shutdown()
+        last = Thread(target=provider.shutdown, daemon=True)  # a collector that does not answer must not keep us
+        last.start()
+        last.join(_LAST)

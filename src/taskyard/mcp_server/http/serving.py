@@ -12,6 +12,7 @@ import contextlib
 import logging
 import os
 import signal
+import socket
 import sys
 import threading
 from collections.abc import Callable, Generator
@@ -65,9 +66,16 @@ class Ready(NamedTuple):
 class Server(uvicorn.Server):
     """A server whose end by a signal is an end like any other."""
 
-    def __init__(self, config: uvicorn.Config) -> None:
+    def __init__(self, config: uvicorn.Config, ready: Callable[[], object]) -> None:
         super().__init__(config)
+        self._ready = ready
         self.ending = anyio.Event()
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Begin to serve, and say so: from here on a signal is heard."""
+        await super().startup(sockets)
+        if self.started:
+            self._ready()
 
     def end(self) -> None:
         """Begin to end; if that has begun, end now."""
@@ -89,6 +97,7 @@ class Server(uvicorn.Server):
         finally:
             for each in _SIGNALS:
                 loop.remove_signal_handler(each)
+                signal.signal(each, signal.SIG_IGN)  # it ends already, within its bound
 
 
 def serve(wish: Wish, ready: Callable[[Ready], object]) -> None:
@@ -116,8 +125,8 @@ def serve(wish: Wish, ready: Callable[[Ready], object]) -> None:
                 transport_security=hosts,
             )
             gate = Gate(app, token=token, hosts=hosts, callers=callers)
-            server = Server(_config(gate, settings))
-            ready(Ready(f"http://{address.shown}{PATH}", token.file, callers.list_name, address))
+            told = Ready(f"http://{address.shown}{PATH}", token.file, callers.list_name, address)
+            server = Server(_config(gate, settings), lambda: ready(told))
 
             async def run() -> None:
                 async with anyio.create_task_group() as tasks:
