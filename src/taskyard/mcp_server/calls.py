@@ -13,6 +13,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Generic, NamedTuple, TypeVar, cast
 
 import anyio
+import anyio.lowlevel
 from mcp.server.mcpserver.context import Context
 from mcp.server.mcpserver.tools import Tool
 from mcp.server.mcpserver.utilities.func_metadata import FuncMetadata
@@ -84,15 +85,27 @@ class OurTool(Tool):
             answer = refusal(error)
         if answer.deferred is not None:
             return result(answer)  # its reader may never see it: nothing rides on it
-        ride = Ride()
-        with anyio.CancelScope(shield=True):  # what is taken is handed over
-            ride = await caller.with_notices(Riding.next)
+        ride = await _ride(caller)
         return result(answer, riding=ride.text, notices=ride.notices)
 
     def serve(self, spec: Spec[Any], callers: Callers, patience: float) -> OurTool:
         """Do what `spec` says, for `callers`."""
         self._spec, self._callers, self._patience = spec, callers, patience
         return self
+
+
+async def _ride(caller: Caller) -> Ride:
+    """What comes along with an answer. If nobody waits for the answer any more, it comes with the next."""
+    ride = Ride()
+    with anyio.CancelScope(shield=True):  # what is taken is known to be
+        ride = await caller.with_notices(Riding.next)
+    try:
+        await anyio.lowlevel.checkpoint_if_cancelled()
+    except anyio.get_cancelled_exc_class():
+        with anyio.CancelScope(shield=True):
+            await caller.with_notices(lambda riding: riding.missed(ride))
+        raise
+    return ride
 
 
 def tools(specs: Sequence[Spec[Any]], callers: Callers, *, patience: float) -> list[Tool]:
