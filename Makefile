@@ -6,7 +6,7 @@ BIN    := .venv/bin
 PYTEST ?= $(BIN)/python -m pytest
 
 # What the type checker reads; a folder that does not exist is left out.
-TYPED  := $(wildcard src tests bench scripts)
+TYPED  := $(wildcard src tests bench scripts examples)
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test check bench soak docs

@@ -26,6 +26,9 @@ HEAVY = frozenset({
 #: Modules for programs that run an event loop, and so have paid for it: nothing else imports them.
 FOR_ASYNCIO = frozenset({"taskyard.async_app", "taskyard.runtime.async_jobs"})
 
+#: Front ends on other people's libraries: each is loaded by the command that is named after it.
+EDGES = ("mcp_server",)
+
 #: Importing the module, in a bare interpreter, adds at most this many, itself included. The
 #: counts on CPython 3.11 are a few lower; other versions split their library a little differently.
 BUDGETS = {
@@ -54,10 +57,16 @@ _IMPORT_EACH = """
 """
 
 
+def core_files() -> list[Path]:
+    """Every file of the package but those of its edges, which are loaded by one command each, with what they need."""
+    edges = [SOURCE / "taskyard" / name for name in EDGES]
+    return [path for path in python_files(SOURCE / "taskyard") if not any(map(path.is_relative_to, edges))]
+
+
 def core_modules() -> list[str]:
-    """Every module of the package, by its dotted name; `__main__` would run."""
+    """Every module of the core, by its dotted name; `__main__` would run."""
     names: list[str] = []
-    for path in python_files(SOURCE / "taskyard"):
+    for path in core_files():
         parts = path.relative_to(SOURCE).with_suffix("").parts
         if parts[-1] != "__main__":
             names.append(".".join(parts[:-1] if parts[-1] == "__init__" else parts))
@@ -95,7 +104,7 @@ def test_importing_any_module_loads_nothing_heavy() -> None:
 def test_the_core_is_made_of_the_standard_library_alone() -> None:
     foreign = [
         f"{shown(path)}:{line}: {module}"
-        for path in python_files(SOURCE / "taskyard")
+        for path in core_files()
         for line, module in imports_in(path)
         if not is_ours_or_standard(module)
     ]
@@ -156,3 +165,8 @@ def test_the_server_that_forks_keepers_carries_little() -> None:
 
 def test_a_heavy_import_is_seen_where_it_happens() -> None:
     assert "dataclasses" in brought_by("taskyard.errors", "dataclasses")["dataclasses"]
+
+
+def test_no_module_of_the_core_loads_an_edge() -> None:
+    loaded = {name for names in brought_by(*core_modules()).values() for name in names}
+    assert [name for name in loaded if name.startswith(tuple(f"taskyard.{edge}" for edge in EDGES))] == []

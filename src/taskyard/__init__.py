@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     from taskyard.errors import KindNotFound as KindNotFound
     from taskyard.errors import LeaseLost as LeaseLost
     from taskyard.errors import ListNotFound as ListNotFound
+    from taskyard.errors import MissingExtra as MissingExtra
     from taskyard.errors import NoInput as NoInput
     from taskyard.errors import NotFound as NotFound
     from taskyard.errors import NotGenuine as NotGenuine
@@ -136,6 +137,7 @@ __all__ = [
     "LeaseLost",
     "ListNotFound",
     "Listing",
+    "MissingExtra",
     "NoInput",
     "NotFound",
     "NotGenuine",

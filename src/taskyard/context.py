@@ -34,7 +34,8 @@ META = "isMeta"
 _LONGEST_SUBJECT = 120
 _OPENING = "<system-reminder>\nAn automatic note from Taskyard, not from the user: the task tools have not been used"
 _CLOSING = "\n</system-reminder>"
-_USES = frozenset(["TaskCreate", "TaskUpdate"])
+#: Whoever uses one of these keeps a list.
+USES = frozenset(["TaskCreate", "TaskUpdate"])
 _YES = frozenset(["1", "true", "yes", "on"])
 
 
@@ -70,7 +71,7 @@ def reminder(
     conversation = list(messages)
     if not _due(conversation, config, tools):
         return conversation
-    text = _text(tasks, config)
+    text = reminder_text(tasks, config)
     return _merged(conversation, text) if text else conversation
 
 
@@ -86,7 +87,7 @@ def _due(messages: Sequence[Message], config: ReminderConfig, tools: Iterable[ob
     used = False
     for message in reversed(messages):
         if _is_turn(message):
-            used = used or not _USES.isdisjoint(_tools_used(message))
+            used = used or not USES.isdisjoint(_tools_used(message))
             since_use += not used
             since_reminder += not reminders
         elif _is_reminder(message):
@@ -149,8 +150,8 @@ def _blocks(message: Message) -> Iterator[dict[str, object]]:
             yield found
 
 
-def _text(tasks: Iterable[Task], config: ReminderConfig) -> str:
-    """The reminder, within its bounds; empty if not even its frame fits."""
+def reminder_text(tasks: Iterable[Task], config: ReminderConfig) -> str:
+    """The reminder alone, within its bounds; empty if not even its frame fits."""
     shown = [task for task in tasks if not task.is_internal]
     frame = (
         f"{_OPENING} for a while. If they help with the work at hand, bring the list up to date: start a task "

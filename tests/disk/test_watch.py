@@ -244,3 +244,21 @@ def test_a_signal_costs_nothing_where_nobody_watches() -> None:
         print("taskyard.disk.watch" in sys.modules)
     """
     assert run_python(code).strip() == "False"
+
+
+@pytest.mark.req("L-18")
+def test_threads_that_ask_at_the_same_time_share_one_watcher() -> None:
+    script = """
+        import sys, threading
+        sys.setswitchinterval(1e-6)
+        from taskyard.disk import watch
+        start, found = threading.Barrier(16), []
+        def ask():
+            start.wait()
+            found.append(watch.watcher())
+        threads = [threading.Thread(target=ask) for _ in range(16)]
+        for thread in threads: thread.start()
+        for thread in threads: thread.join()
+        print(len(set(map(id, found))))
+    """
+    assert [run_python(script).strip() for _ in range(3)] == ["1", "1", "1"]

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from countdown import Countdown
 
+from support.wait import until
 from taskyard import UsageError
 from taskyard.async_app import AsyncYard, open_async
 from taskyard.runtime.context import JobContext
@@ -192,3 +193,19 @@ def test_a_follower_hears_that_its_program_was_killed(hosted: Scene) -> None:
     program.kill()
 
     assert next(following).data["status"] == "failed"
+
+
+@pytest.mark.req("N-08")
+def test_its_end_is_told_to_every_sink(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    told = tmp_path / "told"
+    monkeypatch.setenv("TASKYARD_SINKS_COMMAND", f"cat > {told}")
+    started: list[str] = []
+
+    async def act(yard: AsyncYard) -> None:
+        job = await yard.jobs.start(Countdown(1, step=0.01, inside=True))
+        started.append(job.id)
+        await yard.jobs.wait(job.id, timeout=20)
+
+    in_a_yard(act)
+
+    until(lambda: told.exists() and started[0] in told.read_text(encoding="utf-8"))

@@ -11,7 +11,7 @@ import time
 
 from taskyard import config, paths
 from taskyard.cli.command import Command
-from taskyard.cli.output import SCHEMA_VERSION, print_json, print_line, say, warn
+from taskyard.cli.output import SCHEMA_VERSION, answer, print_json, print_line, say, warn
 from taskyard.cli.values import whole
 from taskyard.errors import BadValue, UsageError
 from taskyard.runtime.events import SUBTYPES, Events, to_json
@@ -38,6 +38,13 @@ def _arguments(parser: Parser) -> None:
     parser.add("--now", action="store_true", help="With --follow: only what happens from now on.")
     parser.add("--last", type=whole, metavar="N", help="Only the last N that are there.")
     parser.add("--job", metavar="JOB", help="Only of this job.")
+    parser.add(
+        "--socket",
+        nargs="?",
+        const="",
+        metavar="PATH",
+        help="Tell every program that connects to a Unix socket, until interrupted; $TASKYARD_HOME/events.sock.",
+    )
     parser.add_words("--type", metavar="TYPE", dest="types", help="Only started, progress or notification; or several.")
 
 
@@ -45,6 +52,8 @@ def _run(args: Args) -> int:
     types = _checked(args)
     since = args.since
     settings = config.load()
+    if args.socket is not None:
+        return _serve(args, settings.debounce)
     if args.now:
         since = Events(paths.home()).skip()
     events = Events(paths.home(), since, follow=args.follow, job=args.job, debounce=settings.debounce)
@@ -60,6 +69,30 @@ def _run(args: Args) -> int:
     return 0
 
 
+def _serve(args: Args, debounce: float) -> int:
+    """Answer whoever connects, until a signal says that it is enough."""
+    import os
+    import signal
+
+    from taskyard.disk.files import make_private_folder
+    from taskyard.runtime.event_socket import EventSocket
+
+    home = paths.home()
+    path = os.path.abspath(args.socket or os.path.join(home, "events.sock"))
+    make_private_folder(home)
+    with EventSocket(home, path, debounce=debounce) as server:
+
+        def stop(number: int, frame: object) -> None:
+            server.close()
+
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            signal.signal(number, stop)
+        answer(args, lambda: {"socket": path}, lambda: [f"Events are told at {safe(path)}."], ids=[path])
+        sys.stdout.flush()
+        server.serve()
+    return 0
+
+
 def _event_id(text: str) -> int:
     if not (text.isascii() and text.isdigit() and len(text) <= _LONGEST_ID):
         raise BadValue("--since", text, "the id of an event, as `taskyard events` shows it, or 0")
@@ -70,6 +103,8 @@ def _checked(args: Args) -> Collection[str]:
     """The kinds of events that are wanted."""
     if args.list is not None:
         raise UsageError(f"Events are of jobs, not of a list. See `taskyard task events --list {safe(args.list)}`.")
+    if args.socket is not None and (args.follow or args.now or args.job or args.types or args.since is not None):
+        raise UsageError("--socket goes alone: each program that connects says what it wants to hear.")
     if args.now and (args.since is not None or not args.follow):
         raise UsageError("--now goes with --follow, and without --since.")
     if args.last is not None and (args.follow or args.last < 0):
@@ -151,6 +186,7 @@ EVENTS = Command(
         "taskyard events -f",
         "taskyard events --job b3k9x0q2m",
         'taskyard events -f --json --type notification --since "$(cat last)"',
+        "taskyard events --socket /run/user/1000/events.sock",
     ),
     exits=("4  no such job, or events after --since are no longer kept",),
 )

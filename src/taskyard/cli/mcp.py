@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import sys
+
 from taskyard.cli.command import Command
+from taskyard.cli.output import is_terminal
 from taskyard.errors import MissingExtra, UsageError
 
 TYPE_CHECKING = False
@@ -46,19 +49,24 @@ def _run(args: Args) -> int:
         return _show_token(args)
     if args.http is None and (args.token_file or args.allow_remote or args.hosts):
         raise UsageError("--token-file, --allow-remote and --allow-host are for a server with --http.")
-    agent = args.agent or args.by
     try:
-        if args.http is None:
-            from taskyard.mcp_server import server
-
-            server.serve_stdio(agent=agent, list=args.list, tasks_dir=args.tasks_dir)
-            return 0
-        from taskyard.mcp_server.http import serving
+        if args.http is not None:
+            return _serve_http(args)
+        from taskyard.mcp_server import server
     except ModuleNotFoundError as error:
         raise MissingExtra("The MCP server", "mcp", error.name or "") from error
+    if is_terminal(sys.stdin) and not args.quiet:
+        sys.stderr.write("MCP is spoken here, on stdin and stdout: a client starts this by itself. Ctrl+C ends it.\n")
+    server.serve_stdio(agent=args.agent or args.by, list=args.list, tasks_dir=args.tasks_dir)
+    return 0
+
+
+def _serve_http(args: Args) -> int:
+    from taskyard.mcp_server.http import serving
+
     wish = serving.Wish(
         args.http,
-        agent=agent,
+        agent=args.agent or args.by,
         list=args.list,
         tasks_dir=args.tasks_dir,
         token_file=args.token_file,
@@ -80,8 +88,6 @@ def _show_token(args: Args) -> int:
 
 def _say(args: Args, ready: Ready) -> None:
     """Tell where it is, at once: whoever started it waits for that."""
-    import sys
-
     from taskyard.cli.output import answer, warn
     from taskyard.view.text import safe
 

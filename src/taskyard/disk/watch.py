@@ -213,17 +213,22 @@ class Watcher:
 
 
 _shared: Watcher | None = None
+_making = threading.Lock()
 
 
 def watcher() -> Watcher:
-    """The watcher of this process."""
+    """The watcher of this process; of several threads that ask first, one makes it."""
     global _shared
     if _shared is None:
-        _shared = Watcher()
+        with _making:
+            if _shared is None:
+                _shared = Watcher()
     return _shared
 
 
 def _fresh_in_child() -> None:
+    global _making
+    _making = threading.Lock()  # some thread of the parent may have held it
     if _shared is not None:
         _shared.begin_anew()
 

@@ -17,7 +17,9 @@ from mcp.server.context import ServerRequestContext
 
 from taskyard.app import Yard
 from taskyard.app import open as open_yard
+from taskyard.context import reminder_config
 from taskyard.errors import Cancelled
+from taskyard.mcp_server.reminding import Reminding
 from taskyard.mcp_server.riding import Riding
 from taskyard.runtime.async_jobs import AsyncJobs
 
@@ -49,6 +51,7 @@ class Caller:
         self.jobs = AsyncJobs(yard.jobs)
         self.lease = lease
         self.hold = hold
+        self.reminding = Reminding(reminder_config())
         self._riding = Riding(yard, hold=hold)
         self._turn = anyio.Lock()  # what is open of a list serves one call at a time
         self._is_gone = False

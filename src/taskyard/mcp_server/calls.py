@@ -20,6 +20,7 @@ from mcp.server.mcpserver.utilities.func_metadata import FuncMetadata
 from mcp_types import ToolAnnotations
 from pydantic import PrivateAttr, ValidationError
 
+from taskyard.context import reminder_text
 from taskyard.errors import TaskyardError
 from taskyard.mcp_server.answers import Answer, malformed, refusal, result
 from taskyard.mcp_server.arguments import Arguments
@@ -85,8 +86,20 @@ class OurTool(Tool):
             answer = refusal(error)
         if answer.deferred is not None:
             return result(answer)  # its reader may never see it: nothing rides on it
-        ride = await _ride(caller)
-        return result(answer, riding=ride.text, notices=ride.notices)
+        reminder = await self._reminder(caller)
+        ride = await _ride(caller)  # last: whatever comes between taking notices and sending them may fail
+        return result(answer, riding=(*ride.text, *reminder), notices=ride.notices)
+
+    async def _reminder(self, caller: Caller) -> tuple[str, ...]:
+        """A word on the list, if it is time for one and there is a list."""
+        caller.reminding.called(self.name)
+        if not caller.reminding.is_due():
+            return ()
+        try:
+            tasks = await caller.on_list(lambda yard: yard.tasks.list())
+        except TaskyardError:
+            return ()  # an answer is worth more than a reminder
+        return (reminder_text(tasks, caller.reminding.config),) if tasks else ()
 
     def serve(self, spec: Spec[Any], callers: Callers, patience: float) -> OurTool:
         """Do what `spec` says, for `callers`."""

@@ -14,7 +14,7 @@ from taskyard.kinds.shell import Shell
 from taskyard.mcp_server import arguments, schemas, words
 from taskyard.mcp_server.answers import Answer
 from taskyard.mcp_server.calls import Call, Spec
-from taskyard.mcp_server.listing import jobs_page
+from taskyard.mcp_server.listing import job_facts, jobs_page
 from taskyard.runtime.model import Job
 from taskyard.runtime.requests import check_background
 from taskyard.runtime.task_output import TaskOutput
@@ -69,7 +69,7 @@ def started(job: Job, *, waited: bool = False) -> Answer:
         text += f" It waits for {job.waits_for}."
     if job.needs_input:
         text += " It seems to wait for input: TaskOutput shows what it asks."
-    return Answer(text, _facts(job), deferred=job.id if waited else None)
+    return Answer(text, job_facts(job), deferred=job.id if waited else None)
 
 
 def ran(found: TaskOutput) -> Answer:
@@ -82,7 +82,7 @@ def ran(found: TaskOutput) -> Answer:
         said.append(_how(job))
     elif not said:
         said.append("(no output)")
-    data = _facts(job) | {"output": found.output, "was_truncated": found.was_truncated, "exitCode": code}
+    data = job_facts(job) | {"output": found.output, "was_truncated": found.was_truncated, "exitCode": code}
     return Answer("\n".join(said), data, is_error=is_error)
 
 
@@ -110,7 +110,7 @@ async def _output(call: Call, given: arguments.TaskOutput) -> Answer:
             await call.progress(time.monotonic() - began, f"{job.description}: {job.status.value}")
     found = await call.caller.jobs.output(job.id, transcript=given.transcript)
     got = "success" if found.job.is_final else ("timeout" if given.block else "not_ready")
-    data = _facts(found.job) | {
+    data = job_facts(found.job) | {
         "output": found.output,
         "was_truncated": found.was_truncated,
         "retrieval_status": got,
@@ -130,19 +130,6 @@ _HEAD = ("retrieval_status", "task_id", "task_type", "status", "description", "e
 
 def _word(value: object) -> str:
     return value if isinstance(value, str) else json.dumps(value)
-
-
-def _facts(job: Job) -> dict[str, object]:
-    facts: dict[str, object] = {
-        "task_id": job.id,
-        "task_type": job.type,
-        "status": job.status.value,
-        "description": job.description,
-        "output_file": job.output_file or None,
-    }
-    if job.needs_input:
-        facts["needs_input"] = True
-    return facts
 
 
 def _of_kind(job: Job) -> dict[str, object]:

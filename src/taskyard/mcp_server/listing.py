@@ -82,20 +82,26 @@ def _row(task: Task, by_id: Mapping[str, Task], unreadable: frozenset[str]) -> d
     return row
 
 
-def _job_row(job: Job) -> dict[str, object]:
-    row: dict[str, object] = {
+def job_facts(job: Job) -> dict[str, object]:
+    """What every answer about a job has."""
+    facts: dict[str, object] = {
         "task_id": job.id,
         "task_type": job.type,
         "status": job.status.value,
         "description": job.description,
-        "output_file": job.output_file,
+        "output_file": job.output_file or None,
     }
+    if job.needs_input:
+        facts["needs_input"] = True
+    return facts
+
+
+def _job_row(job: Job) -> dict[str, object]:
+    row = job_facts(job)
     if job.agent_id:
         row["agent"] = job.agent_id
-    if job.needs_input:
-        row["needs_input"] = True
     if job.end is not None and job.end.exit_code is not None:
-        row["exit_code"] = job.end.exit_code
+        row["exitCode"] = job.end.exit_code
     return row
 
 

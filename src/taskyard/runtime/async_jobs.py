@@ -52,7 +52,7 @@ class AsyncJobs:
 
     async def run(self, spec: Spec, *, timeout: float | None = None) -> Job:  # noqa: ASYNC109  # as `wait` has it
         """Start a job and wait for its end."""
-        return await self.wait((await self.start(spec)).id, timeout=timeout)
+        return await self.wait((await self.start(spec, backgrounded=False)).id, timeout=timeout)
 
     @property
     def known(self) -> Registry:

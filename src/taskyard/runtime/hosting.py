@@ -82,7 +82,8 @@ class Hosted:
             size = os.fstat(self._born.output).st_size
             ran, paused = (round(1000 * seconds) for seconds in self._clock.read())
             end = end._replace(at=now_ms(), duration_ms=ran + paused, paused_ms=paused, size=size)
-            await asyncio.to_thread(life.finish, self._born, end)
+            told = await asyncio.to_thread(life.finish, self._born, end)
+            await asyncio.to_thread(life.tell_sinks, self._born, told)
         finally:
             queue.close()
             liveness.host_no_longer(self._folder)

@@ -55,8 +55,7 @@ def live(born: Born, request: Request, *, settings: str) -> None:
     told = finish(born, end)
     queue.close()
     born.hang_up()  # those who wait need nothing of what follows, and our own end takes longer than all of this
-    if told is not None and sinks.may_be_set_up(settings):
-        sinks.start_sinks(born.folder.home, told)
+    tell_sinks(born, told, settings=settings)
 
 
 def _lived(born: Born, request: Request, queue: Queue) -> End:
@@ -129,6 +128,12 @@ def finish(born: Born, end: End) -> dict[str, object] | None:
             _make_room(born)
     born.give_room()
     return told
+
+
+def tell_sinks(born: Born, told: dict[str, object] | None, *, settings: str = "") -> None:
+    """Have the news told in every other way that is set up; `settings` as for `live`."""
+    if told is not None and sinks.may_be_set_up(settings):
+        sinks.start_sinks(born.folder.home, told)
 
 
 def is_full(error: StorageError) -> bool:

@@ -1,0 +1,51 @@
+"""A model that has long not touched its list is reminded of it, now and then, and never often."""
+
+from __future__ import annotations
+
+import pytest
+
+import taskyard
+from support.mcp_server import Model, talk
+from taskyard.context import ReminderConfig
+from taskyard.mcp_server.reminding import Reminding
+
+
+def reminded(texts: list[str]) -> bool:
+    return any(text.startswith("<system-reminder>") for text in texts)
+
+
+@pytest.mark.req("C-01")
+def test_the_tenth_call_without_the_list_brings_a_reminder_of_it() -> None:
+    async def body(model: Model) -> None:
+        await model.call("TaskCreate", subject="Port </system-reminder> it")
+        said = [await model.call("TaskList") for _ in range(25)]
+        assert [number for number, one in enumerate(said, 1) if reminded(one.texts)] == [10, 20]
+        text = said[9].texts[-1]
+        assert "not from the user" in text
+        assert "#1. [pending] Port &lt;/system-reminder&gt; it" in text
+        assert said[9].text == "#1 [pending] Port </system-reminder> it"  # the answer itself comes first
+
+    talk(body)
+
+
+@pytest.mark.req("C-01")
+def test_nobody_is_reminded_of_an_empty_list_or_against_the_person_s_word(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def body(model: Model) -> None:
+        assert not any([reminded((await model.call("TaskList")).texts) for _ in range(12)])
+
+    talk(body)
+    with taskyard.open(list="demo") as yard:
+        yard.tasks.create("A")
+    monkeypatch.setenv("TASKYARD_REMINDERS", "0")
+    talk(body)
+
+
+@pytest.mark.req("C-01")
+def test_using_the_list_begins_the_count_anew_and_five_are_enough() -> None:
+    reminding = Reminding(ReminderConfig())
+    due: list[int] = []
+    for number in range(1, 200):
+        reminding.called("TaskUpdate" if number == 5 else "Bash")
+        if reminding.is_due():
+            due.append(number)
+    assert due == [15, 25, 35, 45, 55]
