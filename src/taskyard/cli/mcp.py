@@ -49,9 +49,11 @@ def _run(args: Args) -> int:
         return _show_token(args)
     if args.http is None and (args.token_file or args.allow_remote or args.hosts):
         raise UsageError("--token-file, --allow-remote and --allow-host are for a server with --http.")
+    return _serve_stdio(args) if args.http is None else _serve_http(args)
+
+
+def _serve_stdio(args: Args) -> int:
     try:
-        if args.http is not None:
-            return _serve_http(args)
         from taskyard.mcp_server import server
     except ModuleNotFoundError as error:
         raise MissingExtra("The MCP server", "mcp", error.name or "") from error
@@ -62,8 +64,10 @@ def _run(args: Args) -> int:
 
 
 def _serve_http(args: Args) -> int:
-    from taskyard.mcp_server.http import serving
-
+    try:
+        from taskyard.mcp_server.http import serving
+    except ModuleNotFoundError as error:
+        raise MissingExtra("The MCP server", "mcp", error.name or "") from error
     wish = serving.Wish(
         args.http,
         agent=args.agent or args.by,

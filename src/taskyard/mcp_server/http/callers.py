@@ -73,7 +73,7 @@ class HttpCallers:
         self._guests: dict[str, Guest] = {}
         self._visits: dict[str, int] = {}  # requests that are being answered, by caller
         self._door = anyio.Lock()  # one enters or leaves at a time
-        self._desk = anyio.Lock()  # the claims' yard serves one at a time
+        self._desk = anyio.CapacityLimiter(1)  # a thread for claims alone: one at a time, and no call keeps it waiting
 
     @property
     def list_name(self) -> str:
@@ -198,8 +198,7 @@ class HttpCallers:
             _log.warning("Claims could not be renewed: %s", error)
 
     async def _at_desk(self, act: Callable[[], T]) -> T:
-        async with self._desk:
-            return await anyio.to_thread.run_sync(act)
+        return await anyio.to_thread.run_sync(act, limiter=self._desk)
 
     async def close(self) -> None:
         """The server ends; its callers do not: their claims wait for them, as long as the lease says."""
