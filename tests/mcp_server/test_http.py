@@ -136,6 +136,7 @@ def test_jobs_end_with_their_caller_unless_they_are_to_stay() -> None:
         jobs.close()
 
 
+@pytest.mark.serial
 @pytest.mark.req("L-09", "L-10", "B-10")
 @pytest.mark.parametrize("mode", BOTH)
 def test_whoever_is_silent_for_the_time_of_a_lease_is_gone(mode: Mode) -> None:
@@ -156,6 +157,7 @@ def test_whoever_is_silent_for_the_time_of_a_lease_is_gone(mode: Mode) -> None:
         assert server.is_alive
 
 
+@pytest.mark.serial
 @pytest.mark.req("L-09")
 @pytest.mark.parametrize("mode", BOTH)
 def test_every_request_and_a_long_one_all_along_renews_what_its_caller_holds(mode: Mode) -> None:
@@ -177,6 +179,7 @@ def test_every_request_and_a_long_one_all_along_renews_what_its_caller_holds(mod
         together(body)
 
 
+@pytest.mark.serial
 @pytest.mark.req("N-07", "B-05")
 @pytest.mark.parametrize("mode", BOTH)
 def test_a_notice_is_read_with_the_next_request_and_comes_again_if_there_is_none(mode: Mode) -> None:
@@ -205,6 +208,29 @@ def test_a_notice_is_read_with_the_next_request_and_comes_again_if_there_is_none
         until(lambda: not list(Path(home(), "instances").glob("*.lock")), what="the caller is let go")
         together(second)
     jobs.close()
+
+
+@pytest.mark.req("N-07", "B-05")
+@pytest.mark.parametrize("mode", BOTH)
+def test_a_notice_that_was_sent_by_a_server_that_is_killed_comes_again_from_the_next(mode: Mode) -> None:
+    jobs = Jobs(home(), agent="ada")
+    jobs.wait(jobs.start(Shell("true", on_parent_exit="keep")).id, timeout=20)
+    jobs.close()
+
+    async def hear() -> None:
+        async with server.client("ada", mode=mode, stay=True) as model:
+            seen.extend((await model.call("TaskList")).notices)
+            if len(seen) == 1:
+                server.kill()
+
+    seen: list[dict[str, object]] = []
+    server = HttpServer()
+    together(hear)
+    server = HttpServer()
+    together(hear)
+    server.stop()
+    assert [notice["redelivered"] for notice in seen] == [False, True]
+    assert len({notice["id"] for notice in seen}) == 1
 
 
 @pytest.mark.req("L-09")

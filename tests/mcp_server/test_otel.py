@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
+import textwrap
 
 import pytest
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+from opentelemetry.trace import StatusCode
 
 from support.mcp_http import HttpServer, together
 from support.mcp_server import Model, over_stdio
 from support.otlp import collecting
 from support.python import run_python
+from taskyard.mcp_server.traces import provider_for
 
 SECRET = "what-only-the-model-may-know"
 
@@ -48,6 +53,23 @@ def test_calls_over_stdio_are_traced_without_what_was_said() -> None:
 
 
 @pytest.mark.req("T-05")
+def test_the_words_of_errors_stay_here_as_they_may_repeat_an_argument() -> None:
+    kept = InMemorySpanExporter()
+    provider = provider_for(kept)
+    with provider.get_tracer("t").start_as_current_span(f"tools/call {'x' * 500}") as span:
+        span.record_exception(ValueError(SECRET))
+        span.set_status(StatusCode.ERROR, SECRET)
+        span.set_attribute("gen_ai.tool.name", "y" * 500)
+    provider.shutdown()
+    (found,) = kept.get_finished_spans()
+    assert SECRET not in found.to_json()
+    assert (found.status.status_code, found.status.description) == (StatusCode.ERROR, None)
+    assert len(found.name) < 100
+    assert len(str((found.attributes or {})["gen_ai.tool.name"])) < 100
+    assert found.resource.attributes["service.name"] == "taskyard"
+
+
+@pytest.mark.req("T-05")
 def test_a_collector_that_is_gone_neither_disturbs_nor_keeps_it() -> None:
     with collecting() as collector:
         url = collector.url
@@ -81,9 +103,6 @@ def test_where_it_is_not_installed_that_is_said(how: tuple[str, ...]) -> None:
         from taskyard.cli.main import main
         sys.exit(main(["mcp", *sys.argv[1:]]))
     """
-    import os
-    import textwrap
-
     done = subprocess.run(
         [sys.executable, "-c", textwrap.dedent(code), *how],
         env={**os.environ, "TASKYARD_OTEL": "1"},

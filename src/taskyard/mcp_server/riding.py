@@ -35,6 +35,7 @@ class Riding:
         self._yard = yard
         self._outbox = yard.notices()
         self._hold = hold
+        self._is_over = False
         self._given: dict[str, Notice] = {}  # on an answer that was sent
         self._missed: dict[str, Notice] = {}  # on one that was not
 
@@ -46,6 +47,8 @@ class Riding:
 
     def next(self) -> Ride:
         """What waits now; it is in the caller's hands from here on."""
+        if self._is_over:
+            return Ride()  # in nobody's hands, nothing would ever come back
         try:
             batch = self._outbox.batch(characters=_MOST_CHARACTERS, hold=self._hold)
             mail = self._yard.mail.unread_count(self._yard.agent) if self._yard.agent else 0
@@ -67,4 +70,5 @@ class Riding:
 
     def close(self) -> None:
         """The caller is gone: what it did not acknowledge comes again."""
+        self._is_over = True
         self._outbox.close()

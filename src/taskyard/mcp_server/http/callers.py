@@ -5,7 +5,7 @@ Who is at the other end of a request over HTTP: an agent instance, for as long a
     without (2026-07-28)               the name is the caller
 
 A request that is being answered, or a stream that is open, is a sign of life. Whoever ends the session, or gives none
-for the time of a lease, is gone: its claims go back and its jobs end.
+for the time of a lease, is gone: its claims and the notices it did not acknowledge go back, and its jobs end.
 """
 
 from __future__ import annotations
@@ -36,9 +36,6 @@ T = TypeVar("T")
 HEADER, PARAMETER = "taskyard-agent", "agent"
 
 SESSION = "mcp-session-id"
-
-#: Seconds until notices that were not acknowledged go back.
-_HOLD = 60.0
 
 #: Claims are written anew, and the silent noticed, this often within the time of a lease; never more rarely than
 #: every half minute.
@@ -71,6 +68,7 @@ class HttpCallers:
         self._yard = open_yard(list=list, tasks_dir=tasks_dir, via="mcp", is_person=True)
         self._claims = Claims(self._yard)
         self._guests: dict[str, Guest] = {}
+        self._left: set[str] = set()  # names of those who left a moment ago
         self._visits: dict[str, int] = {}  # requests that are being answered, by caller
         self._door = anyio.Lock()  # one enters or leaves at a time
         self._desk = anyio.CapacityLimiter(1)  # a thread for claims alone: one at a time, and no call keeps it waiting
@@ -123,7 +121,7 @@ class HttpCallers:
             )
 
         yard = await anyio.to_thread.run_sync(enter)
-        guest = self._guests[key] = Guest(key, Caller(yard, lease=self._lease, hold=min(_HOLD, self._lease)))
+        guest = self._guests[key] = Guest(key, Caller(yard, lease=self._lease))
         await self._renew([guest])  # what it held before this server was started is its own again
         return guest
 
@@ -162,19 +160,24 @@ class HttpCallers:
     async def _let_go(self, guest: Guest) -> None:
         """Give back what it held; its name is free only then."""
         self._guests.pop(guest.key, None)
-        name = guest.caller.name
+        self._left.add(guest.caller.name)
         with anyio.CancelScope(shield=True):
-            try:
-                await self._at_desk(partial(self._claims.give_back, name))
-            except TaskyardError as error:
-                _log.warning("What %s held goes back when its time is up: %s", name, error)
-            finally:
-                await guest.caller.leave()
+            await self._give_back(guest.caller.name)
+            await guest.caller.leave()
+
+    async def _give_back(self, name: str) -> None:
+        try:
+            await self._at_desk(partial(self._claims.give_back, name))
+        except TaskyardError as error:
+            _log.warning("What %s held goes back when its time is up: %s", name, error)
 
     async def watch(self) -> None:
         """Keep what the living hold, and let go of the silent; without end."""
         while True:
             await anyio.sleep(self._every)
+            left, self._left = self._left, set()
+            for name in left.difference(guest.caller.name for guest in self._guests.values()):
+                await self._give_back(name)  # what a call on its way when it left has taken since
             for key in self._visits:
                 self._heard_of(key)
             await self._renew([guest for guest in self._guests.values() if guest.seen > guest.renewed])

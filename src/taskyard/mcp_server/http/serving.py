@@ -34,7 +34,7 @@ from taskyard.mcp_server.server import build
 PATH = "/mcp"
 
 #: Seconds calls on their way have to end, all of the end may take, and after which the process is ended from inside.
-_GRACE, _BOUND, _LAST = 3, 5, 12.0
+_GRACE, _BOUND, _LAST = 2, 4, 15.0
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
