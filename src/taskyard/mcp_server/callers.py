@@ -76,9 +76,13 @@ class Caller:
     async def leave(self) -> None:
         """It is gone, and this process goes on: whatever of it is still on its way comes to nothing."""
         self._is_gone = True
-        with anyio.move_on_after(_PATIENCE):
+        with anyio.move_on_after(_PATIENCE) as waited:
             await self._turn.acquire()
-        await anyio.to_thread.run_sync(self.close)
+        try:
+            await anyio.to_thread.run_sync(self.close)
+        finally:
+            if not waited.cancelled_caught:
+                self._turn.release()  # whoever waits for it learns that it came too late
 
     def close(self) -> None:
         """It is gone: what it did not acknowledge comes again."""
