@@ -45,7 +45,9 @@ class Yard:
         is_main: bool | None,
         report: Callable[[str], None],
         sharing: Yard | None = None,
+        tasks_dir: str | None = None,
     ) -> None:
+        self.tasks_dir = tasks_dir  #: the folder with this list and others; None: it lives in a store of its own
         self.settings = settings
         self.home = home
         self._identity = identity
@@ -202,6 +204,7 @@ def open(
         is_main=is_main,
         report=report if report is not None else _to_stderr,
         sharing=sharing,
+        tasks_dir=folder if store in (None, "files") else None,
     )
 
 

@@ -13,7 +13,7 @@ import pytest
 from taskyard.app import open as open_yard
 from taskyard.kinds.shell import Shell
 from taskyard.mcp_server.callers import Caller, Request
-from taskyard.mcp_server.calls import tools
+from taskyard.mcp_server.calls import Pace, tools
 from taskyard.mcp_server.riding import Ride, Riding
 from taskyard.mcp_server.task_tools import TASK_TOOLS
 from taskyard.runtime.jobs import Jobs
@@ -43,13 +43,13 @@ def test_what_was_on_an_answer_that_was_given_up_comes_with_the_next(monkeypatch
     async def body() -> None:
         scope = anyio.CancelScope()
 
-        def given_up(self: Riding) -> Ride:
-            found = take(self)
+        def given_up(self: Riding, *, but: frozenset[str]) -> Ride:
+            found = take(self, but=but)
             anyio.from_thread.run_sync(scope.cancel)
             return found
 
         caller = Caller(open_yard(list="demo", agent="ada"))
-        listing = next(tool for tool in tools(TASK_TOOLS, Only(caller), patience=1.0) if tool.name == "TaskList")
+        listing = next(tool for tool in tools(TASK_TOOLS, Only(caller), pace=Pace()) if tool.name == "TaskList")
         context = cast("Any", SimpleNamespace(request_context=None))
         with monkeypatch.context() as patched:
             patched.setattr(Riding, "next", given_up)

@@ -166,6 +166,16 @@ def test_a_batch_is_bounded_by_characters_too_but_never_empty(home: str) -> None
         assert (len(one.notices), one.rest) == (1, 2)
 
 
+@pytest.mark.req("N-07")
+def test_what_somebody_waits_for_another_way_is_left_where_it_is(home: str) -> None:
+    awaited, other = end_job(home, "ada"), end_job(home, "ada")
+    with Outbox(home, "ada") as outbox:
+        batch = outbox.batch(but={awaited})
+        assert ([notice.task_id for notice in batch.notices], batch.rest) == ([other], 0)
+        assert outbox.batch(but={awaited}).notices == ()
+        assert [notice.task_id for notice in outbox.take()] == [awaited], "it is there for whoever wants it after all"
+
+
 @pytest.mark.req("N-03")
 def test_an_urgent_one_that_comes_while_others_are_read_is_the_next(home: str) -> None:
     for at in range(5):

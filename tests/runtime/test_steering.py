@@ -95,6 +95,41 @@ os.kill(os.getpid(), 9)
     assert jobs.get(stays).status is JobStatus.RUNNING
 
 
+@pytest.mark.req("B-10", "B-11")
+def test_a_command_in_the_foreground_may_be_put_off_so_that_it_outlives_its_agent(
+    jobs: Jobs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    script = f"""
+import time
+from taskyard.kinds.shell import Shell
+from taskyard.runtime.jobs import Jobs
+jobs = Jobs({jobs.home!r}, agent="ada")
+job = jobs.start(Shell("until [ -e go ]; do sleep 0.02; done; echo survived", cwd={os.getcwd()!r}), backgrounded=False)
+jobs.to_background(job.id, keep=True)
+print(job.id, flush=True)
+time.sleep(60)
+"""
+    with subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True) as agent:
+        assert agent.stdout is not None
+        job_id = agent.stdout.readline().strip()
+        agent.kill()
+    job = jobs.get(job_id)
+    assert (job.status, job.is_backgrounded, job.on_parent_exit) == (JobStatus.RUNNING, True, "keep")
+    Path("go").touch()
+    assert jobs.wait(job_id, timeout=20).status is JobStatus.COMPLETED
+
+
+@pytest.mark.req("B-09")
+def test_a_job_can_be_asked_to_stop_without_waiting_for_the_proof(jobs: Jobs) -> None:
+    job = jobs.start(Shell("sleep 9374.5"))
+    assert jobs.ask_to_stop(job.id).status is JobStatus.RUNNING
+    ended = jobs.wait(job.id, timeout=20)
+    assert ended.end is not None
+    assert (ended.end.cause, ended.end.proof) == ("stopped", "proved")
+    assert jobs.ask_to_stop(job.id).is_final
+
+
 @pytest.mark.req("B-14")
 def test_a_paused_job_stands_still_and_so_does_its_clock(jobs: Jobs) -> None:
     job = jobs.start(Shell("while :; do echo x; sleep 0.02; done", timeout=0.5))

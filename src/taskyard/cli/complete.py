@@ -205,9 +205,9 @@ def _place(words: Sequence[str]) -> tuple[str, str | None]:
 
 
 def _lists(words: Sequence[str]) -> list[str]:
-    from taskyard.cli.lists import names
+    from taskyard.tasklist.list_folder import list_names
 
-    return names(_place(words)[0])
+    return list_names(_place(words)[0])
 
 
 def _listing(words: Sequence[str]) -> Listing:

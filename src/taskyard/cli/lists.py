@@ -8,9 +8,9 @@ from taskyard import paths
 from taskyard.cli.command import Command, Row
 from taskyard.cli.output import answer, say
 from taskyard.cli.which import why
-from taskyard.disk import files
-from taskyard.errors import BadName, ListNotFound, UsageError
+from taskyard.errors import ListNotFound, UsageError
 from taskyard.names import folder_name, nearest
+from taskyard.tasklist.list_folder import list_names
 from taskyard.view.text import duration, padded, safe, width
 
 TYPE_CHECKING = False
@@ -44,34 +44,10 @@ def tasks_dir(args: Args) -> str:
     return os.path.abspath(args.tasks_dir) if args.tasks_dir is not None else paths.tasks_dir()
 
 
-def names(folder: str) -> list[str]:
-    """The lists in a folder, by name; none if it is not there. Links are passed over: a list is a folder of its own.
-
-    Raises:
-        StorageError: it is a file or a link, or not ours to read.
-    """
-    try:
-        files.check_folder(folder, os.lstat(folder))
-        with os.scandir(folder) as entries:
-            found = [entry.name for entry in entries if entry.is_dir(follow_symlinks=False)]
-    except FileNotFoundError:
-        return []
-    except OSError as error:
-        raise files.storage_error(folder, error) from error
-    return sorted(name for name in found if _is_list(name))
-
-
-def _is_list(name: str) -> bool:
-    try:
-        return folder_name("a list", name) == name
-    except BadName:
-        return False
-
-
 def _run(args: Args) -> int:
     folder = tasks_dir(args)
     current = paths.list_name(args.list)
-    found = [_facts(folder, name, current, args.list) for name in names(folder)]
+    found = [_facts(folder, name, current, args.list) for name in list_names(folder)]
     if not any(facts["current"] for facts in found):
         say(args, f"The current list is {current!r}, by {why(args.list)}. It has no tasks yet.")
     return answer(args, lambda: found, lambda: _lines(found), ids=(facts["name"] for facts in found))
@@ -130,7 +106,7 @@ def _use(args: Args) -> int:
     if args.list is not None:
         raise UsageError("Name the list once: `taskyard lists use NAME`.")
     name = folder_name("a list", args.name)
-    known = names(tasks_dir(args))
+    known = list_names(tasks_dir(args))
     if args.existing and name not in known:
         raise ListNotFound(name, nearest=nearest(name, known))
     # A folder name needs no quoting: letters, digits, _ and - alone.

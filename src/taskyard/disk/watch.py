@@ -118,9 +118,17 @@ class Watcher:
             self._attach(follower)
             follower.tell(None)
 
-    def follow(self, path: str, *, wake: Followed | None = None) -> Followed:
-        """Follow what happens in the folder `path`, which may not exist yet; news also wakes who waits on `wake`."""
-        found = Followed(path, self, wake.news if wake is not None else threading.Event())
+    @property
+    def fd(self) -> int | None:
+        """What becomes readable when there are events to `drain`, for those who sleep on descriptors."""
+        return None if self._queue is None else self._queue.fd
+
+    def follow(self, path: str, *, wake: Followed | None = None, news: threading.Event | None = None) -> Followed:
+        """Follow what happens in the folder `path`, which may not exist yet; news also wakes who waits on `wake`.
+
+        `news` is the bell to ring, where somebody brings one.
+        """
+        found = Followed(path, self, news or (wake.news if wake is not None else threading.Event()))
         with self.lock:
             self._followers.append(found)
             self._attach(found)

@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, cast
 
-from mcp_types import CallToolResult, TextContent
+from mcp.shared.exceptions import MCPError
+from mcp_types import INTERNAL_ERROR, INVALID_PARAMS, CallToolResult, TextContent
 from pydantic import PrivateAttr, ValidationError
 
-from taskyard.errors import TaskyardError
+from taskyard.errors import Conflict, NotFound, TaskyardError, UsageError
 from taskyard.shapes import as_object
 
 #: Field names that one refusal repeats.
@@ -26,7 +27,7 @@ class Answer(NamedTuple):
     data: Mapping[str, object]
     hints: tuple[str, ...] = ()  #: further blocks of text: what follows from it, what to do next
     is_error: bool = False
-    deferred: str | None = None  #: the job that goes on with what was asked for
+    deferred: str | None = None  #: what was asked for goes on, and can be had under this id
 
 
 class Result(CallToolResult):
@@ -36,12 +37,12 @@ class Result(CallToolResult):
 
     @property
     def deferred(self) -> str | None:
-        """The job that goes on with what was asked for."""
+        """The id under which it can be had."""
         return self._deferred
 
-    def defer(self, job_id: str | None) -> None:
-        """Remember the job."""
-        self._deferred = job_id
+    def defer(self, task_id: str | None) -> None:
+        """Remember under which id it goes on."""
+        self._deferred = task_id
 
 
 def result(answer: Answer, *, riding: Sequence[str] = (), notices: Sequence[Mapping[str, object]] = ()) -> Result:
@@ -63,6 +64,12 @@ def refusal(error: TaskyardError, *, text: str | None = None) -> Answer:
     data = {"error": {**facts, "code": error.code, "message": str(error)}}
     said = str(error)
     return Answer(said, data, is_error=True) if text is None else Answer(text, data, (said,), is_error=True)
+
+
+def protocol_error(error: TaskyardError) -> MCPError:
+    """The same for a request that is no tool call: the protocol's own error."""
+    theirs = isinstance(error, (UsageError, NotFound, Conflict))
+    return MCPError(INVALID_PARAMS if theirs else INTERNAL_ERROR, str(error), refusal(error).data["error"])
 
 
 def malformed(tool: str, fields: Iterable[str], error: ValidationError) -> Answer:

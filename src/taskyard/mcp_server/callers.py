@@ -7,6 +7,7 @@ Over stdio there is one, for the life of the process. Its name is the one it was
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Callable
 from functools import partial
 from typing import Any, Protocol, TypeVar
@@ -34,6 +35,8 @@ _LONGEST_NAME = 60
 
 #: Seconds for a call that is at the list to come back from it when its caller is gone.
 _PATIENCE = 1.0
+#: Seconds without a look after which a caller no longer waits for a job by itself: six looks at their rarest.
+_LOOKED_AWAY = 30.0
 
 
 class Caller:
@@ -55,6 +58,8 @@ class Caller:
         self._riding = Riding(yard, hold=hold)
         self._turn = anyio.Lock()  # what is open of a list serves one call at a time
         self._is_gone = False
+        self._awaited: dict[str, float] = {}
+        self._at_end: list[Callable[[], object]] = []
 
     @property
     def name(self) -> str:
@@ -78,14 +83,41 @@ class Caller:
         self._is_gone = True
         with anyio.move_on_after(_PATIENCE) as waited:
             await self._turn.acquire()
+        self._end()
         try:
-            await anyio.to_thread.run_sync(self.close)
+            await anyio.to_thread.run_sync(self._let_go)
         finally:
             if not waited.cancelled_caught:
                 self._turn.release()  # whoever waits for it learns that it came too late
 
+    def awaits(self, job_id: str) -> None:
+        """It looks after a job by itself, so it needs no notice of it; unless it stops looking."""
+        self._awaited[job_id] = time.monotonic() + _LOOKED_AWAY
+
+    def heard_of(self, job_id: str) -> None:
+        """It has seen the job's end."""
+        self._awaited.pop(job_id, None)
+
+    def awaited(self) -> frozenset[str]:
+        """The jobs it looks after by itself."""
+        now = time.monotonic()
+        self._awaited = {job_id: until for job_id, until in self._awaited.items() if until > now}
+        return frozenset(self._awaited)
+
+    def at_end(self, act: Callable[[], object]) -> None:
+        """Have something done when it is gone."""
+        self._at_end.append(act)
+
     def close(self) -> None:
         """It is gone: what it did not acknowledge comes again."""
+        self._end()
+        self._let_go()
+
+    def _end(self) -> None:
+        for act in self._at_end:
+            act()
+
+    def _let_go(self) -> None:
         self._riding.close()
         self.yard.close()
 

@@ -26,6 +26,7 @@ from taskyard.mcp_server.answers import Answer, malformed, refusal, result
 from taskyard.mcp_server.arguments import Arguments
 from taskyard.mcp_server.callers import Caller, Callers
 from taskyard.mcp_server.riding import Ride, Riding
+from taskyard.mcp_server.task_ids import declared
 
 A = TypeVar("A", bound=Arguments)
 
@@ -36,6 +37,7 @@ class Call(NamedTuple):
     caller: Caller
     context: Context[Any, Any]
     patience: float  #: seconds after which a command goes on in the background
+    defer_after: float | None = None  #: seconds after which it may be put off; None: its client cannot wait by itself
 
     @property
     def tool_use_id(self) -> str | None:
@@ -43,6 +45,12 @@ class Call(NamedTuple):
         meta = self.context.request_context.meta
         value = (dict(meta) if meta else {}).get("claudecode/toolUseId")
         return value if isinstance(value, str) else None
+
+    @property
+    def wants_progress(self) -> bool:
+        """Whether somebody asked to hear how it stands."""
+        meta = self.context.request_context.meta
+        return bool(meta) and "progress_token" in dict(meta or {})
 
     async def progress(self, done: float, message: str) -> None:
         """Say how it stands, to whoever asked to hear it."""
@@ -63,12 +71,19 @@ class Spec(NamedTuple, Generic[A]):
     title: str = ""
 
 
+class Pace(NamedTuple):
+    """How long calls wait for what takes its time, in seconds."""
+
+    patience: float = 45.0  #: then a command goes on in the background
+    defer_after: float = 2.0  #: then a client that can wait by itself gets a task to look at
+
+
 class OurTool(Tool):
     """A tool that answers in our words, also where its arguments do not fit."""
 
     _spec: Spec[Any] = PrivateAttr()
     _callers: Callers = PrivateAttr()
-    _patience: float = PrivateAttr(default=0.0)
+    _pace: Pace = PrivateAttr(default=Pace())
 
     async def run(self, arguments: dict[str, Any], context: Context[Any, Any], convert_result: bool = False) -> Any:
         """Answer one call."""
@@ -79,7 +94,7 @@ class OurTool(Tool):
         await caller.with_notices(Riding.arrived)
         try:
             checked = cast("Arguments", self.fn_metadata.validate_arguments(arguments)["arguments"])
-            answer = await self._spec.act(Call(caller, context, self._patience), checked)
+            answer = await self._spec.act(self._call(caller, context), checked)
         except ValidationError as error:
             answer = malformed(self.name, self.parameters.get("properties", {}), error)
         except TaskyardError as error:
@@ -101,9 +116,13 @@ class OurTool(Tool):
             return ()  # an answer is worth more than a reminder
         return (reminder_text(tasks, caller.reminding.config),) if tasks else ()
 
-    def serve(self, spec: Spec[Any], callers: Callers, patience: float) -> OurTool:
+    def _call(self, caller: Caller, context: Context[Any, Any]) -> Call:
+        defers = declared(context.request_context)
+        return Call(caller, context, self._pace.patience, self._pace.defer_after if defers else None)
+
+    def serve(self, spec: Spec[Any], callers: Callers, pace: Pace) -> OurTool:
         """Do what `spec` says, for `callers`."""
-        self._spec, self._callers, self._patience = spec, callers, patience
+        self._spec, self._callers, self._pace = spec, callers, pace
         return self
 
 
@@ -111,7 +130,7 @@ async def _ride(caller: Caller) -> Ride:
     """What comes along with an answer. If nobody waits for the answer any more, it comes with the next."""
     ride = Ride()
     with anyio.CancelScope(shield=True):  # what is taken is known to be
-        ride = await caller.with_notices(Riding.next)
+        ride = await caller.with_notices(lambda riding: riding.next(but=caller.awaited()))
     try:
         await anyio.lowlevel.checkpoint_if_cancelled()
     except anyio.get_cancelled_exc_class():
@@ -121,12 +140,12 @@ async def _ride(caller: Caller) -> Ride:
     return ride
 
 
-def tools(specs: Sequence[Spec[Any]], callers: Callers, *, patience: float) -> list[Tool]:
+def tools(specs: Sequence[Spec[Any]], callers: Callers, *, pace: Pace) -> list[Tool]:
     """Tools for the SDK's server."""
-    return [_tool(spec, callers, patience) for spec in specs]
+    return [_tool(spec, callers, pace) for spec in specs]
 
 
-def _tool(spec: Spec[Any], callers: Callers, patience: float) -> Tool:
+def _tool(spec: Spec[Any], callers: Callers, pace: Pace) -> Tool:
     return OurTool(
         fn=spec.act,
         name=spec.name,
@@ -143,7 +162,7 @@ def _tool(spec: Spec[Any], callers: Callers, patience: float) -> Tool:
             idempotent_hint=spec.reads or spec.repeats,
             open_world_hint=spec.name == "Bash",
         ),
-    ).serve(spec, callers, patience)
+    ).serve(spec, callers, pace)
 
 
 def _strict(schema: dict[str, Any]) -> dict[str, Any]:

@@ -4,23 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 import time
 from typing import Any
 
 import anyio
 
+from taskyard.errors import JobEnded
 from taskyard.kinds.shell import Shell
 from taskyard.mcp_server import arguments, schemas, words
 from taskyard.mcp_server.answers import Answer
 from taskyard.mcp_server.calls import Call, Spec
 from taskyard.mcp_server.listing import job_facts, jobs_page
+from taskyard.mcp_server.task_ids import TaskId
+from taskyard.mcp_server.waiting import waited
 from taskyard.runtime.model import Job
-from taskyard.runtime.requests import check_background
+from taskyard.runtime.requests import check_background, is_background_disabled
 from taskyard.runtime.task_output import TaskOutput
-
-#: Seconds between two words on how a long call stands.
-_PROGRESS_EVERY = 5.0
 
 
 async def _bash(call: Call, given: arguments.Bash) -> Answer:
@@ -36,29 +35,43 @@ async def _bash(call: Call, given: arguments.Bash) -> Answer:
         check_background()
         job = await call.caller.jobs.start(spec)
         return started(job)
-    job = await call.caller.jobs.start(spec, backgrounded=False)
+    job = await _begun(call, spec)
     try:
-        job = await _watched(call, job)
+        job = await waited(call, job, _patience(call), until_it_asks=not is_background_disabled())
+        return await (_ended(call, job) if job.is_final else _goes_on(call, job))
     except BaseException:  # the call was cancelled: whoever gives up a command in the foreground wants it ended
         with anyio.CancelScope(shield=True):
             await call.caller.jobs.stop(job.id)
         raise
-    if not job.is_final:
-        await call.caller.jobs.to_background(job.id)
-        return started(await asyncio.to_thread(call.caller.jobs.get, job.id), waited=True)
+
+
+async def _begun(call: Call, spec: Shell) -> Job:
+    """A command in the foreground; whatever happens meanwhile, it is known then, so that it can be ended."""
+    started: list[Job] = []
+    with anyio.CancelScope(shield=True):
+        started.append(await call.caller.jobs.start(spec, backgrounded=False))
+    return started[0]
+
+
+def _patience(call: Call) -> float | None:
+    """How long a command in the foreground is waited for; where nothing may go on in the background, to its end."""
+    if is_background_disabled():
+        return None
+    return call.patience if call.defer_after is None else min(call.defer_after, call.patience)
+
+
+async def _ended(call: Call, job: Job) -> Answer:
     return ran(await call.caller.jobs.output(job.id))
 
 
-async def _watched(call: Call, job: Job) -> Job:
-    """The job at its end, or when the client will not wait any longer; says now and then how it stands."""
-    began = time.monotonic()
-    while not job.is_final and (left := began + call.patience - time.monotonic()) > 0:
-        job = await call.caller.jobs.wait(job.id, timeout=min(left, _PROGRESS_EVERY))
-        if not job.is_final:
-            await call.progress(time.monotonic() - began, f"{job.description}: {job.status.value}")
-            if job.needs_input:
-                break  # nobody can answer while this call waits
-    return job
+async def _goes_on(call: Call, job: Job) -> Answer:
+    """The command goes on without a call that waits for it; where its client has a task to look at, also without us."""
+    try:
+        await call.caller.jobs.to_background(job.id, keep=call.defer_after is not None)
+    except JobEnded:
+        return await _ended(call, job)
+    job = await asyncio.to_thread(call.caller.jobs.get, job.id)
+    return await _ended(call, job) if job.is_final else started(job, waited=True)
 
 
 def started(job: Job, *, waited: bool = False) -> Answer:
@@ -102,14 +115,21 @@ def _how(job: Job) -> str:
 
 async def _output(call: Call, given: arguments.TaskOutput) -> Answer:
     seconds = given.timeout / 1000 if given.block else 0.0
-    began = time.monotonic()
+    until = time.time() + seconds
     job = await asyncio.to_thread(call.caller.jobs.get, given.task_id)
-    while not job.is_final and (left := began + seconds - time.monotonic()) > 0:
-        job = await call.caller.jobs.wait(job.id, timeout=min(left, _PROGRESS_EVERY))
-        if not job.is_final:
-            await call.progress(time.monotonic() - began, f"{job.description}: {job.status.value}")
+    at_once = seconds if call.defer_after is None else min(call.defer_after, seconds)
+    if not job.is_final and at_once:
+        job = await waited(call, job, at_once)
+    if not job.is_final and at_once < seconds:
+        later = TaskId(job.id, round(until * 1000), given.timeout, given.transcript)
+        return Answer("", job_facts(job), deferred=str(later))
     found = await call.caller.jobs.output(job.id, transcript=given.transcript)
-    got = "success" if found.job.is_final else ("timeout" if given.block else "not_ready")
+    return shown(found, blocked=given.block)
+
+
+def shown(found: TaskOutput, *, blocked: bool) -> Answer:
+    """What TaskOutput answers: how the job stands, and what it printed."""
+    got = "success" if found.job.is_final else ("timeout" if blocked else "not_ready")
     data = job_facts(found.job) | {
         "output": found.output,
         "was_truncated": found.was_truncated,
@@ -198,8 +218,7 @@ async def _send(call: Call, given: arguments.SendInput) -> Answer:
 
 def job_tools() -> tuple[Spec[Any], ...]:
     """The tools as they are here: where nothing may run in the background, Bash cannot be asked for it."""
-    disabled = any(os.environ.get(f"{name}_DISABLE_BACKGROUND_TASKS") for name in ("TASKYARD", "CLAUDE_CODE"))
-    bash = arguments.Bash if disabled else arguments.BackgroundBash
+    bash = arguments.Bash if is_background_disabled() else arguments.BackgroundBash
     return (
         Spec("Bash", words.BASH, bash, _bash, schemas.JOB, destroys=True, title="Run a command"),
         Spec(

@@ -8,7 +8,7 @@ process, for a time.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from typing import NamedTuple
 
 from taskyard.app import Yard
@@ -45,12 +45,12 @@ class Riding:
         if given:
             self._outbox.ack(given)
 
-    def next(self) -> Ride:
-        """What waits now; it is in the caller's hands from here on."""
+    def next(self, *, but: Container[str] = ()) -> Ride:
+        """What waits now, but for the jobs that the caller hears of another way; it is in its hands from here on."""
         if self._is_over:
             return Ride()  # in nobody's hands, nothing would ever come back
         try:
-            batch = self._outbox.batch(characters=_MOST_CHARACTERS, hold=self._hold)
+            batch = self._outbox.batch(characters=_MOST_CHARACTERS, hold=self._hold, but=but)
             mail = self._yard.mail.unread_count(self._yard.agent) if self._yard.agent else 0
         except TaskyardError:
             return Ride()  # an answer is worth more than its passengers, which wait

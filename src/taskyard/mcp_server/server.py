@@ -6,30 +6,43 @@ import logging
 import sys
 
 import anyio
-from mcp.server.mcpserver import MCPServer
+from mcp.server.subscriptions import InMemorySubscriptionBus
 
 from taskyard import __version__, config, context
 from taskyard.mcp_server import telemetry, words
 from taskyard.mcp_server.callers import Callers, OneCaller
-from taskyard.mcp_server.calls import tools
+from taskyard.mcp_server.calls import Pace, tools
+from taskyard.mcp_server.deferred import Deferred
 from taskyard.mcp_server.job_tools import job_tools
 from taskyard.mcp_server.mail_tools import MAIL_TOOLS
+from taskyard.mcp_server.prompts import Prompts
+from taskyard.mcp_server.resources import Resources
+from taskyard.mcp_server.subscribing import Subscriptions
 from taskyard.mcp_server.task_tools import TASK_TOOLS
+from taskyard.mcp_server.yard_server import YardServer
 
 
-def build(callers: Callers, settings: config.Settings) -> MCPServer[dict[str, object]]:
+def build(callers: Callers, settings: config.Settings) -> YardServer:
     """The server for `callers`."""
+    bus = InMemorySubscriptionBus()
     specs = (*TASK_TOOLS, *job_tools(), *MAIL_TOOLS)
     guidance = context.guidance([spec.name for spec in specs], interactive=True, team=True)
-    return MCPServer(
+    server = YardServer(
         "taskyard",
         title="Taskyard",
         description="A shared task list and background jobs for AI agents.",
         instructions=f"{words.INSTRUCTIONS}\n{guidance}".strip(),
         version=__version__,
-        tools=tools(specs, callers, patience=settings.mcp_patience),
+        tools=tools(specs, callers, pace=Pace(settings.mcp_patience, settings.mcp_defer_after)),
+        extensions=[Deferred(callers)],
+        subscriptions=bus,
         log_level="WARNING",
     )
+    Resources(callers).offer(server)
+    Subscriptions(callers, bus).offer(server)
+    for prompt in Prompts(callers).all():
+        server.add_prompt(prompt)
+    return server
 
 
 def serve_stdio(*, agent: str | None, list: str | None, tasks_dir: str | None) -> None:

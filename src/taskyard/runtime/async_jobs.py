@@ -104,6 +104,10 @@ class AsyncJobs:
         after = await asyncio.gather(*(self.wait(job.id, timeout=patience) for job in before))
         return [outcome_of(was, now) for was, now in zip(before, after, strict=True)]
 
+    async def ask_to_stop(self, job_id: str) -> Job:
+        """As `stop`, for those who do not wait for the proof; the job as it was when it was asked."""
+        return await asyncio.to_thread(self._jobs.ask_to_stop, job_id)
+
     async def pause(self, job_id: str) -> bool:
         """Stop the clock and every process of a job; False if it was paused."""
         return await asyncio.to_thread(self._jobs.pause, job_id)
@@ -120,9 +124,9 @@ class AsyncJobs:
         """As `send`, for those who want to know why a job cannot be typed into."""
         return await asyncio.to_thread(lambda: self._jobs.answer(job_id, text, close=close))
 
-    async def to_background(self, job_id: str) -> bool:
-        """Say that nobody watches a job in the foreground any more: its end will be told by a notice."""
-        return await asyncio.to_thread(self._jobs.to_background, job_id)
+    async def to_background(self, job_id: str, *, keep: bool = False) -> bool:
+        """Say that nobody watches a job any more: its end will be told by a notice. With `keep` it outlives us."""
+        return await asyncio.to_thread(lambda: self._jobs.to_background(job_id, keep=keep))
 
     async def close(self) -> None:
         """End the jobs that live inside this program; all others go on."""

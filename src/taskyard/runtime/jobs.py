@@ -150,6 +150,10 @@ class Jobs:
         """End jobs with everything they started, and answer with proof."""
         return steering.stop(self.home, job_ids, by=self.agent or "", grace=grace)
 
+    def ask_to_stop(self, job_id: str) -> Job:
+        """As `stop`, for those who do not wait for the proof; the job as it was when it was asked."""
+        return steering.asked_to_stop(self.home, [job_id], by=self.agent or "", grace=None)[0][0]
+
     def pause(self, job_id: str) -> bool:
         """Stop the clock and every process of a job; False if it was paused."""
         return steering.tell(self.home, job_id, {"do": "pause"})
@@ -190,14 +194,17 @@ class Jobs:
         """Have a keeper made for a request; the descriptor its answer will come from."""
         return self._forker.ask(request)
 
-    def to_background(self, job_id: str) -> bool:
+    def to_background(self, job_id: str, *, keep: bool = False) -> bool:
         """Say that nobody watches a job in the foreground any more: its end will be told by a notice.
+
+        With `keep` it also goes on when whoever started it ends.
 
         Raises:
             BackgroundDisabled: nothing may run in the background here.
+            JobEnded: it is over.
         """
         check_background()
-        return steering.tell(self.home, job_id, {"do": "background"})
+        return steering.tell(self.home, job_id, {"do": "background", "keep": keep})
 
     def close(self) -> None:
         """Let go of the server; the jobs go on."""

@@ -29,7 +29,7 @@ from taskyard.typed import NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterable, Iterator
+    from collections.abc import AsyncIterator, Container, Iterable, Iterator
 
     from taskyard.instances import Instance
 
@@ -81,12 +81,21 @@ class Outbox:
         return list(self.batch(limit, hold=hold, force=force).notices)
 
     def batch(
-        self, most: int = MOST, *, characters: int | None = None, hold: float | None = None, force: bool = False
+        self,
+        most: int = MOST,
+        *,
+        characters: int | None = None,
+        hold: float | None = None,
+        force: bool = False,
+        but: Container[str] = (),
     ) -> Batch:
-        """As `take`, for one turn of a model: bounded also by `characters`, and with a count of the rest."""
+        """As `take`, for one turn of a model: bounded also by `characters`, and with a count of the rest.
+
+        What is told of the jobs in `but` is left where it is: their reader waits for them another way.
+        """
         if most < 1:
             raise BadValue("limit", most, "a number from 1")
-        while self._may_hand_out(force) and (line := self._in_line()):
+        while self._may_hand_out(force) and (line := self._in_line(but)):
             first = [place.notice for place in line[:most]]
             count = len(arranged(first, most=most, characters=characters, size=_size).notices)
             places, line[:count] = line[:count], []
@@ -165,10 +174,12 @@ class Outbox:
     def _may_hand_out(self, force: bool) -> bool:
         return force or not holding.is_on(self.home)
 
-    def _in_line(self) -> list[_Place]:
+    def _in_line(self, but: Container[str] = ()) -> list[_Place]:
         """What waits, from memory where that is fresh enough."""
         if not self._line or self._until_look <= 0:
             self._look()
+        if but:
+            self._line = [place for place in self._line if place.notice.task_id not in but]
         return self._line
 
     def _look(self) -> None:

@@ -150,9 +150,18 @@ def check_background() -> None:
     Raises:
         BackgroundDisabled: it is.
     """
-    for setting in _DISABLED:
-        if os.environ.get(setting, "").strip().lower() in ("1", "true", "yes", "on"):
-            raise BackgroundDisabled(setting)
+    if (setting := _disabled_by()) is not None:
+        raise BackgroundDisabled(setting)
+
+
+def is_background_disabled() -> bool:
+    """Whether nothing may run in the background here."""
+    return _disabled_by() is not None
+
+
+def _disabled_by() -> str | None:
+    yes = ("1", "true", "yes", "on")
+    return next((name for name in _DISABLED if os.environ.get(name, "").strip().lower() in yes), None)
 
 
 def _depth(home: str, parent: str | None, most: int) -> int:

@@ -11,7 +11,8 @@ from __future__ import annotations
 import os
 
 from taskyard.disk import files
-from taskyard.names import LARGEST_ID
+from taskyard.errors import BadName
+from taskyard.names import LARGEST_ID, folder_name
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -81,3 +82,28 @@ class ListFolder:
             number = name[:-5]
             if name.endswith(".json") and number.isascii() and number.isdigit() and int(number) <= LARGEST_ID:
                 yield int(number)
+
+
+def list_names(tasks_dir: str) -> list[str]:
+    """The lists in a folder, by name; none if it is not there. Links are passed over: a list is a folder of its own.
+
+    Raises:
+        StorageError: it is a file or a link, or not ours to read.
+    """
+    try:
+        files.check_folder(tasks_dir, os.lstat(tasks_dir))
+        with os.scandir(tasks_dir) as entries:
+            found = [entry.name for entry in entries if entry.is_dir(follow_symlinks=False)]
+    except FileNotFoundError:
+        return []
+    except OSError as error:
+        raise files.storage_error(tasks_dir, error) from error
+    return sorted(name for name in found if is_list_name(name))
+
+
+def is_list_name(name: str) -> bool:
+    """Whether a list's folder can be called so."""
+    try:
+        return folder_name("a list", name) == name
+    except BadName:
+        return False

@@ -31,7 +31,7 @@ async def found(everyone: HttpCallers, name: str) -> tuple[Caller, Visit]:
     visit = Visit(everyone)
     http = SimpleNamespace(headers={"taskyard-agent": name}, query_params={}, scope={"taskyard.visit": visit})
     session = SimpleNamespace(client_params=None)
-    request = SimpleNamespace(request=http, protocol_version="2026-07-28", session=session)
+    request = SimpleNamespace(request=http, protocol_version="2026-07-28", session=session, method="tools/call")
     return await everyone.find(cast("Any", request)), visit
 
 

@@ -13,10 +13,11 @@ import sys
 
 from taskyard import config
 from taskyard.cli.command import Command
-from taskyard.cli.lists import names, tasks_dir
+from taskyard.cli.lists import tasks_dir
 from taskyard.cli.output import SCHEMA_VERSION, print_line
 from taskyard.errors import BadValue, UsageError
 from taskyard.names import folder_name
+from taskyard.tasklist.list_folder import list_names
 from taskyard.view.records import change_json
 
 TYPE_CHECKING = False
@@ -94,14 +95,14 @@ class AllLists:
         self._settings = config.load()
         self._followed: dict[str, Followed] = {}  #: by list; "" is the folder of lists itself
         if args.now:
-            for name in names(self._folder):
+            for name in list_names(self._folder):
                 tasks = self._yard(name).tasks
                 tasks.list()
                 self._seen[name] = tasks.store.position() - 1
 
     def tell(self) -> None:
         """Print what came since last told, list by list, oldest first."""
-        news = [(change.at, name, change) for name in names(self._folder) for change in self._news(name)]
+        news = [(change.at, name, change) for name in list_names(self._folder) for change in self._news(name)]
         for _, name, change in sorted(news, key=lambda item: item[0]):
             self._seen[name] = change.id
             if not change.aborted:
@@ -124,7 +125,7 @@ class AllLists:
         from taskyard.disk.watch import watcher
 
         root = self._followed.get("")
-        fresh = [name for name in ["", *names(self._folder)] if name not in self._followed]
+        fresh = [name for name in ["", *list_names(self._folder)] if name not in self._followed]
         for name in fresh:
             followed = watcher().follow(os.path.join(self._folder, name), wake=root)
             root = self._followed[""] if name else followed

@@ -26,6 +26,7 @@ from taskyard.app import open as open_yard
 from taskyard.clock import now_ms
 from taskyard.config import Settings
 from taskyard.errors import TaskyardError, TooManyCallers
+from taskyard.mcp_server.answers import protocol_error
 from taskyard.mcp_server.callers import Caller, Request, clean_name, client_name
 from taskyard.mcp_server.http.claims import Claims
 from taskyard.names import check_name
@@ -84,7 +85,16 @@ class HttpCallers:
         Raises:
             BadName: it calls itself what nobody can be called.
             TooManyCallers: there is no room for another.
+            MCPError: the same, where the answer is not a tool's.
         """
+        try:
+            return await self._found(request)
+        except TaskyardError as error:
+            if request.method == "tools/call":
+                raise
+            raise protocol_error(error) from error
+
+    async def _found(self, request: Request) -> Caller:
         http = cast("HttpRequest", request.request)
         name, is_given = self._name(http, client_name(request))
         session = http.headers.get(SESSION) if request.protocol_version in HANDSHAKE_PROTOCOL_VERSIONS else None

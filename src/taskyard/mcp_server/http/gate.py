@@ -71,7 +71,8 @@ class Gate:
         session = request.headers.get(SESSION)
         if session and request.method != "DELETE":
             visit.is_of(session_key(session))
-        counts = int(request.method == "POST")
+        listens = request.method == "GET" or request.headers.get("mcp-method") == "subscriptions/listen"
+        counts = 0 if listens else 1
         self._calls += counts
         try:
             if session and request.method == "DELETE":

@@ -3,7 +3,7 @@ Wishes that reach a keeper: one JSON object a line, through the `control` pipe.
 
     {"do": "stop", "by": "ada", "grace": 3}     {"do": "pause"}    {"do": "resume"}
     {"do": "answer", "text": "y\n"}            {"do": "close_input"}
-    {"do": "size", "rows": 24, "columns": 80}   {"do": "background"}
+    {"do": "size", "rows": 24, "columns": 80}   {"do": "background", "keep": false}
 
 At most 4,096 bytes each, which the kernel writes in one piece. With a `token`, what came of it is in the job's
 record under `answers`. Whatever cannot be read is passed over.

@@ -186,7 +186,7 @@ class Wires:
                 if what & select.POLLOUT:
                     self._type_on(fd)
                 self.drain()
-            else:
+            elif fd == self._starter:
                 self._poll.unregister(fd)
                 loop.starter_died()
         loop.woken()
@@ -217,9 +217,17 @@ class Wires:
         elif what == "close_input":
             done = self.close_input()
         elif what == "background":
-            self._born.change(isBackgrounded=True)
+            self._to_background(keep=wish.get("keep") is True)
             done = True
         self._born.answer(wish, done)
+
+    def _to_background(self, *, keep: bool) -> None:
+        """Nobody watches it any more; with `keep` it also outlives whoever started it."""
+        if keep and self._starter is not None:
+            self._poll.unregister(self._starter)
+            os.close(self._starter)
+            self._starter = None
+        self._born.change(isBackgrounded=True, **({"onParentExit": "keep"} if keep else {}))
 
     def drain(self, reads: int = _AT_ONCE) -> None:
         """Bring what the terminal shows to the output; not all at once where there is no end of it."""

@@ -1,0 +1,80 @@
+"""
+A call that waits for a job: until its end, or for as long as its client will, and saying meanwhile how it stands.
+
+The kernel tells of the end, of output and of a change in the job's record; nothing is looked at again and again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+
+import anyio
+
+from taskyard.disk.async_follow import Folder, followed
+from taskyard.mcp_server.calls import Call
+from taskyard.runtime.folder import JobFolder
+from taskyard.runtime.model import Job
+from taskyard.runtime.output import Output
+from taskyard.runtime.output_text import for_terminal
+
+#: Seconds between two words on how a call stands: at least, and at most.
+_PROGRESS_EVERY, _SILENCE = 1.0, 5.0
+
+#: Characters of the last line that such a word repeats.
+_LONGEST_LINE = 200
+
+
+async def waited(call: Call, job: Job, seconds: float | None, *, until_it_asks: bool = False) -> Job:
+    """The job at its end, or as it is after `seconds`; also as soon as it waits for input, if that is to count."""
+    waiting = asyncio.ensure_future(call.caller.jobs.wait(job.id, timeout=seconds))
+    others = [asyncio.ensure_future(_asks(call, job))] if until_it_asks else []
+    if call.wants_progress:
+        others.append(asyncio.ensure_future(_narrated(call, job)))
+    try:
+        await asyncio.wait([waiting, *others[: int(until_it_asks)]], return_when=asyncio.FIRST_COMPLETED)
+        return waiting.result() if waiting.done() else await asyncio.to_thread(call.caller.jobs.get, job.id)
+    finally:
+        for task in (waiting, *others):
+            task.cancel()
+        with anyio.CancelScope(shield=True):
+            await asyncio.gather(waiting, *others, return_exceptions=True)
+
+
+async def _asks(call: Call, job: Job) -> None:
+    """Until the job waits for input."""
+    with followed(JobFolder(call.caller.yard.home, job.id).path) as folder:
+        while True:
+            names = await folder.news()
+            if names is None or "job.json" in names:
+                job = await asyncio.to_thread(call.caller.jobs.get, job.id)
+                if job.needs_input:
+                    return
+
+
+async def _narrated(call: Call, job: Job) -> None:
+    """Say how it stands when it prints something, though not all the time; and now and then if it does not."""
+    began = time.monotonic()
+    output = Output(JobFolder(call.caller.yard.home, job.id))
+    with followed(output.folder.path) as folder:
+        await folder.news()
+        while True:
+            await asyncio.sleep(_PROGRESS_EVERY)
+            await _printed(folder, _SILENCE - _PROGRESS_EVERY)
+            line = await asyncio.to_thread(last_line, output)
+            await call.progress(time.monotonic() - began, line or f"{job.description}: {job.status.value}")
+
+
+async def _printed(folder: Folder, seconds: float) -> None:
+    """Until something was printed, at most for so long."""
+    until = time.monotonic() + seconds
+    while (left := until - time.monotonic()) > 0:
+        names = await folder.news(left)
+        if names is None or "output" in names:
+            return
+
+
+def last_line(output: Output) -> str:
+    """What was printed last, on one line, made safe."""
+    line = " ".join(for_terminal(output.last_line()).split())
+    return line if len(line) <= _LONGEST_LINE else line[: _LONGEST_LINE - 1] + "…"

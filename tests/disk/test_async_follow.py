@@ -1,0 +1,70 @@
+"""What changed in a folder, for an event loop: told at once, without a thread, and nothing stays behind."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from pathlib import Path
+
+import pytest
+
+from taskyard.disk.async_follow import followed
+
+
+@pytest.mark.req("L-18")
+def test_the_first_look_is_at_everything_and_later_ones_at_what_changed(tmp_path: Path) -> None:
+    async def work() -> None:
+        with followed(str(tmp_path)) as folder:
+            assert await folder.news() is None
+            waiting = asyncio.create_task(folder.news(10))
+            await asyncio.sleep(0)
+            (tmp_path / "1.json").write_text("x")
+            assert await waiting == {"1.json"}
+            assert await folder.news(0.01) == set()
+
+    asyncio.run(work())
+
+
+@pytest.mark.req("L-18")
+def test_a_folder_made_later_is_picked_up(tmp_path: Path) -> None:
+    async def work() -> None:
+        with followed(str(tmp_path / "a" / "b")) as folder:
+            assert await folder.news() is None
+            assert await folder.news(0.01) == set()
+            (tmp_path / "a" / "b").mkdir(parents=True)
+            assert await folder.news(10) is None
+            (tmp_path / "a" / "b" / "1.json").write_text("x")
+            names = await folder.news(10)
+            assert names is None or names == {"1.json"}
+
+    asyncio.run(work())
+
+
+@pytest.mark.req("L-18")
+def test_many_readers_hear_of_the_same_change_whichever_thread_empties_the_queue(tmp_path: Path) -> None:
+    async def work() -> None:
+        with followed(str(tmp_path)) as one, followed(str(tmp_path)) as other:
+            await one.news()
+            await other.news()
+            before = threading.active_count()
+            waiting = [asyncio.create_task(folder.news(10)) for folder in (one, other)]
+            await asyncio.sleep(0)
+
+            await asyncio.to_thread((tmp_path / "1.json").write_text, "x")
+
+            assert await asyncio.gather(*waiting) == [{"1.json"}, {"1.json"}]
+            assert threading.active_count() <= before + 1, "the thread is the one that wrote"
+
+    asyncio.run(work())
+
+
+@pytest.mark.req("L-18")
+def test_a_loop_that_follows_nothing_any_more_can_be_closed(tmp_path: Path) -> None:
+    async def work() -> bool:
+        with followed(str(tmp_path)) as folder:
+            await folder.news()
+        (tmp_path / "1.json").write_text("x")
+        return True
+
+    assert asyncio.run(work())
+    assert asyncio.run(work()), "and the next loop begins anew"
