@@ -50,7 +50,8 @@ def test_what_was_on_an_answer_that_was_given_up_comes_with_the_next(monkeypatch
 
         caller = Caller(open_yard(list="demo", agent="ada"))
         listing = next(tool for tool in tools(TASK_TOOLS, Only(caller), pace=Pace()) if tool.name == "TaskList")
-        context = cast("Any", SimpleNamespace(request_context=None))
+        request = SimpleNamespace(session=SimpleNamespace(client_capabilities=None), protocol_version="2026-07-28")
+        context = cast("Any", SimpleNamespace(request_context=request))
         with monkeypatch.context() as patched:
             patched.setattr(Riding, "next", given_up)
             with scope:

@@ -95,14 +95,21 @@ class HttpServer:
 
     @asynccontextmanager
     async def client(
-        self, agent: str | None = None, *, mode: Mode = "auto", own: str = "robot", query: str = "", stay: bool = False
+        self,
+        agent: str | None = None,
+        *,
+        mode: Mode = "auto",
+        own: str = "robot",
+        query: str = "",
+        stay: bool = False,
+        **more: Any,
     ) -> AsyncIterator[Model]:
         """A client under a name; `stay`: it does not say goodbye."""
         headers = {"Authorization": f"Bearer {self.token}"} | ({"Taskyard-Agent": agent} if agent else {})
         async with httpx2.AsyncClient(headers=headers, timeout=LONGEST, trust_env=False) as http_client:
             transport = streamable_http_client(self.url + query, http_client=http_client, terminate_on_close=not stay)
             info = Implementation(name=own, version="1")
-            async with Client(transport, mode=mode, client_info=info) as client:
+            async with Client(transport, mode=mode, client_info=info, **more) as client:
                 yield Model(client)
 
     def talk(self, body: Callable[[Model], Awaitable[None]], agent: str | None = "ada", *, mode: Mode = "auto") -> None:

@@ -32,7 +32,7 @@ class Gate:
         self._token = token
         self._hosts = TransportSecurityMiddleware(hosts)
         self._callers = callers
-        self._calls = 0  # requests that are being answered, but for streams that only listen
+        self._open: dict[Exchange, bool] = {}  # what is being answered, and whether it only listens
         self._quiet = anyio.Event()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -72,23 +72,33 @@ class Gate:
         if session and request.method != "DELETE":
             visit.is_of(session_key(session))
         listens = request.method == "GET" or request.headers.get("mcp-method") == "subscriptions/listen"
-        counts = 0 if listens else 1
-        self._calls += counts
+        if session and request.method == "DELETE":
+            send = self._ending(session, send)
+        exchange = Exchange(send)
+        self._open[exchange] = listens
         try:
-            if session and request.method == "DELETE":
-                send = self._ending(session, send)
-            await self._app(request.scope, receive, send)
+            await exchange.run(self._app, request.scope, receive)
         finally:
-            self._calls -= counts
+            del self._open[exchange]
             visit.over()
             if not self._calls:
                 self._quiet.set()
+
+    @property
+    def _calls(self) -> int:
+        """Requests that are being answered, but for streams that only listen."""
+        return sum(not listens for listens in self._open.values())
 
     async def quiet(self) -> None:
         """Return when no call is being answered."""
         while self._calls:
             self._quiet = anyio.Event()
             await self._quiet.wait()
+
+    def end(self) -> None:
+        """Answer nothing any more."""
+        for exchange in self._open:
+            exchange.end()
 
     def _ending(self, session: str, send: Send) -> Send:
         """Tells a client that its session is over once what it held is back."""
@@ -99,6 +109,35 @@ class Gate:
             await send(message)
 
         return sending
+
+
+class Exchange:
+    """A request and its answer, which may be ended early and then still is an answer."""
+
+    def __init__(self, send: Send) -> None:
+        self._send = send
+        self._has_begun = False
+        self._scope = anyio.CancelScope()
+
+    def end(self) -> None:
+        """Give it up."""
+        self._scope.cancel()
+
+    async def run(self, app: ASGIApp, scope: Scope, receive: Receive) -> None:
+        """Have `app` answer."""
+        with self._scope:
+            await app(scope, receive, self._sending)
+        if not self._scope.cancelled_caught:
+            return
+        if self._has_begun:
+            await self._send({"type": "http.response.body", "body": b"", "more_body": False})
+        else:
+            said = {"error": "ending", "message": "The server ends. Nothing more is known of this request."}
+            await JSONResponse(said, 503)(scope, receive, self._send)
+
+    async def _sending(self, message: Message) -> None:
+        self._has_begun = True
+        await self._send(message)
 
 
 def allowed_hosts(address: Address, names: tuple[str, ...]) -> TransportSecuritySettings:

@@ -20,7 +20,6 @@ from typing import NamedTuple
 
 import anyio
 import uvicorn
-from sse_starlette.sse import AppStatus
 
 from taskyard import config, paths
 from taskyard.mcp_server import telemetry
@@ -156,8 +155,8 @@ def _config(gate: Gate, settings: config.Settings) -> uvicorn.Config:
 
 
 async def _drain(server: Server, gate: Gate) -> None:
-    """Once the server is to end, close the streams that only listen, as soon as no call is on its way."""
+    """Once the server is to end, close what is open as soon as no call is on its way, or after a moment."""
     await server.ending.wait()
     with anyio.move_on_after(_GRACE):
         await gate.quiet()
-    AppStatus.should_exit = True
+    gate.end()
