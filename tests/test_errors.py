@@ -35,6 +35,8 @@ MADE: list[tuple[errors.TaskyardError, str, int]] = [
     (errors.NoInput("b12345678", "takes no input", "Start it with --stdin."), "no_input", 5),
     (errors.BackgroundDisabled("TASKYARD_DISABLE_BACKGROUND_TASKS"), "background_disabled", 5),
     (errors.TooDeep("b12345678", 5), "too_deep", 5),
+    (errors.TooManyCallers(100), "too_many_callers", 5),
+    (errors.CannotListen("127.0.0.1:80", "the port is taken", "Choose another."), "cannot_listen", 1),
     (errors.AlreadyClaimed("7", "bob", instance="x"), "already_claimed", 5),
     (errors.AlreadyResolved("7"), "already_resolved", 5),
     (errors.Blocked("7", ["1", "2"]), "blocked", 5),

@@ -8,9 +8,11 @@ from pathlib import Path
 
 import pytest
 
+import taskyard
 from support.yards import open_yard
 from taskyard import instances, paths
 from taskyard.identity import Identity
+from taskyard.kinds.shell import Shell
 
 
 @pytest.mark.req("L-09")
@@ -86,3 +88,37 @@ def test_a_name_in_the_environment_counts_where_none_is_given(tmp_path: Path, mo
     monkeypatch.setenv("TASKYARD_AGENT", "ada")
     with open_yard(tmp_path) as yard, open_yard(tmp_path, "bob") as other:
         assert (yard.agent, other.agent) == ("ada", "bob")
+
+
+@pytest.mark.req("L-09")
+def test_whoever_is_far_away_claims_for_a_time_under_a_name_that_outlives_the_process(
+    outside: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TASKYARD_INSTANCE", "b12345678")  # a server inside a job serves others all the same
+    home = paths.home()
+    one, two = Identity(home, "ada", lease=600), Identity(home, "ada", lease=600)
+
+    assert (one.agent, two.agent) == ("ada", "ada-2")
+    held = one.lease("ada")
+    assert (held.kind, held.span, held.instance) == ("time", 600_000, one.instance("ada"))
+    assert one.lease("ada", seconds=5).span == 5_000
+    assert held.instance != two.lease("ada-2").instance
+    assert one.living is not None
+    assert instances.instance_alive(home, one.living.id)
+
+    two.leave()
+    one.leave()
+    again = Identity(home, "ada", lease=600)
+    assert (again.agent, again.instance("ada")) == ("ada", held.instance)
+    again.leave()
+
+
+def test_yards_for_callers_far_away_share_one_server_of_keepers(tmp_path: Path) -> None:
+    first = taskyard.open(tasks_dir=tmp_path, list="plan", is_person=True)
+    with first, taskyard.open(tasks_dir=tmp_path, list="plan", agent="ada", lease=60, sharing=first) as yard:
+        one = first.jobs.run(Shell("true"))
+        yard.jobs.close()  # which does not end what it only uses
+        two = yard.jobs.run(Shell("echo $PPID"))
+        assert (one.agent_id, two.agent_id) == (None, "ada")
+        assert two.end is not None
+        assert two.end.exit_code == 0

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from taskyard.errors import Blocked as Blocked
     from taskyard.errors import Busy as Busy
     from taskyard.errors import Cancelled as Cancelled
+    from taskyard.errors import CannotListen as CannotListen
     from taskyard.errors import Conflict as Conflict
     from taskyard.errors import Cycle as Cycle
     from taskyard.errors import Damaged as Damaged
@@ -66,6 +67,7 @@ if TYPE_CHECKING:
     from taskyard.errors import TeamHasLivingMembers as TeamHasLivingMembers
     from taskyard.errors import TeamNotFound as TeamNotFound
     from taskyard.errors import TooDeep as TooDeep
+    from taskyard.errors import TooManyCallers as TooManyCallers
     from taskyard.errors import Untrusted as Untrusted
     from taskyard.errors import UsageError as UsageError
     from taskyard.kinds.shell import Shell as Shell
@@ -116,6 +118,7 @@ __all__ = [
     "Blocked",
     "Busy",
     "Cancelled",
+    "CannotListen",
     "Change",
     "Conflict",
     "Cycle",
@@ -155,6 +158,7 @@ __all__ = [
     "TeamHasLivingMembers",
     "TeamNotFound",
     "TooDeep",
+    "TooManyCallers",
     "Untrusted",
     "UsageError",
     "Yard",

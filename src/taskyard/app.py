@@ -44,6 +44,7 @@ class Yard:
         via: str,
         is_main: bool | None,
         report: Callable[[str], None],
+        sharing: Yard | None = None,
         tasks_dir: str | None = None,
     ) -> None:
         self.tasks_dir = tasks_dir  #: the folder with this list and others; None: it lives in a store of its own
@@ -55,6 +56,7 @@ class Yard:
         self._via = via
         self._post: Post | None = None
         self._jobs: Jobs | None = None
+        self._sharing = sharing
         outside = Surroundings(self, identity, report, is_main=is_main)
         self.tasks = TaskList(store, settings=settings, outside=outside, agent=identity.agent, via=via)
         store.listen(outside.set_aside)
@@ -82,7 +84,12 @@ class Yard:
             living = self._identity.living
             instance = living.id if living is not None else ""
             self._jobs = Jobs(
-                self.home, agent=self.agent, instance=instance, settings=self.settings, hook_files=hook_files
+                self.home,
+                agent=self.agent,
+                instance=instance,
+                settings=self.settings,
+                hook_files=hook_files,
+                sharing=self._sharing.jobs if self._sharing is not None else None,
             )
         return self._jobs
 
@@ -130,6 +137,7 @@ class Yard:
         self._store.close()
         if self._jobs is not None:
             self._jobs.close()
+        self._identity.leave()
 
     def __enter__(self) -> Yard:
         return self
@@ -148,6 +156,8 @@ def open(
     via: str = "api",
     is_person: bool = False,
     is_main: bool | None = None,
+    lease: float | None = None,
+    sharing: Yard | None = None,
     report: Callable[[str], None] | None = None,
 ) -> Yard:
     """Open a task list.
@@ -163,6 +173,9 @@ def open(
         is_person: Claims go by name and have no end, as those of a command line.
         is_main: Whether this is the main agent, who hears about verification; if not given: whoever
             names no agent, and the lead of the list's team, but nobody inside a job.
+        lease: For whoever is not this process, such as a client behind a socket: claims last so many seconds unless
+            renewed, and outlive this process; another yard of the same name is somebody else until this is closed.
+        sharing: Another yard of this program: the server that starts its jobs starts those of this one too.
         report: Gets what people should know and no call returns, such as a failing hook's stderr.
 
     Raises:
@@ -186,10 +199,11 @@ def open(
         beside=of_list,
         settings=settings,
         home=home,
-        identity=Identity(home, name, is_person=is_person),
+        identity=Identity(home, name, is_person=is_person, lease=lease),
         via=via,
         is_main=is_main,
         report=report if report is not None else _to_stderr,
+        sharing=sharing,
         tasks_dir=folder if store in (None, "files") else None,
     )
 

@@ -42,6 +42,9 @@ class Settings(NamedTuple):
         8  #: files of 64 MB with events of jobs that are kept: half a gigabyte is over a million events
     )
     mcp_patience: float = 45.0  #: seconds a tool call waits for a command; clients give up after 60
+    mcp_lease: float = 600.0  #: seconds a client over HTTP may be silent before its claims and jobs are let go
+    mcp_callers: int = 100  #: clients over HTTP at once; each keeps what it read of the list in memory
+    mcp_body_limit: int = 4_000_000  #: bytes of one request over HTTP; the longest field a tool takes has 200,000
     mcp_defer_after: float = 2.0  #: seconds a call waits before a client that can wait by itself gets a task to look at
     job_age_limit: float = 30 * 86_400.0  #: seconds ended jobs are kept: a month back is as far as anyone looks
 
@@ -92,7 +95,10 @@ _YES, _NO = ("1", "true", "yes", "on"), ("0", "false", "no", "off")
 SMALLEST_CAP = 65_536
 
 #: The least of some settings: with 0 of these nothing would ever run.
-_LEAST = {"job_limit": 1, "shell_limit": 1, "job_depth": 1, "job_output_cap": SMALLEST_CAP}
+_LEAST = {
+    **dict.fromkeys(("job_limit", "shell_limit", "job_depth", "mcp_lease", "mcp_callers", "mcp_body_limit"), 1),
+    "job_output_cap": SMALLEST_CAP,
+}
 
 #: What Ctrl may be held with: not C, D, H, I, J, M, Q, S, Z, [ and backslash, which terminals have a use for.
 _KEYS = frozenset("abefgklnoprtuvwxy]^_")

@@ -5,6 +5,7 @@ Who this process is to the list: under which name it acts, and what its claims h
     a command inside a job    that job's lock (`TASKYARD_INSTANCE`)        kind "process"
     any other command         the name alone                               kind "manual"
     a claim with an end       the clock                                    kind "time"
+    somebody far away         the clock, under a name that outlives us     kind "time"
 """
 
 from __future__ import annotations
@@ -26,18 +27,35 @@ _ours: dict[tuple[str, str], Instance] = {}
 class Identity:
     """One yard's way to claim."""
 
-    def __init__(self, home: str, agent: str | None, *, is_person: bool = False) -> None:
-        """`is_person`: claims go by name and have no end, as a command line's must."""
+    def __init__(self, home: str, agent: str | None, *, is_person: bool = False, lease: float | None = None) -> None:
+        """Who acts.
+
+        Args:
+            home: `$TASKYARD_HOME`.
+            agent: The name to act under; if somebody living has it, it gets a number.
+            is_person: Claims go by name and have no end, as a command line's must.
+            lease: It acts for somebody who is not this process: claims last for so many seconds and go by the name
+                it got, so that whoever comes back under it after our death still holds them.
+        """
         self._home = home
         self._is_person = is_person
-        self._job = os.environ.get("TASKYARD_INSTANCE")
+        self._job = os.environ.get("TASKYARD_INSTANCE") if lease is None else None
         self._wanted = agent
+        self._lease = lease
+        self._remote: Instance | None = None
         self.agent = agent
-        if agent is not None and not is_person:
+        if agent is not None and lease is not None:
+            from taskyard import instances
+
+            self._remote = instances.enter(home, agent)
+            self.agent = self._remote.name
+        elif agent is not None and not is_person:
             self.agent = _instance(home, agent).name
 
     def lease(self, agent: str, *, seconds: float | None = None) -> Lease:
         """What a claim of `agent` would be held under."""
+        if seconds is None:
+            seconds = self._lease
         span = 0 if seconds is None else max(1, round(seconds * 1000))
         since = now_ms()
         expires = since + span if span else None
@@ -45,6 +63,8 @@ class Identity:
             return self._of_job(agent, self._job)
         if self._is_person:
             return Lease(agent, _person(agent), new_token(), "time" if span else "manual", since, expires, span)
+        if self._lease is not None:
+            return Lease(agent, self.instance(agent), new_token(), "time", since, expires, span)
         held = _instance(self._home, self._wanted or "")
         if span:
             return Lease(agent, held.id, new_token(), "time", since, expires, span)
@@ -77,6 +97,8 @@ class Identity:
     @property
     def living(self) -> Instance | None:
         """The living instance, if there is one yet."""
+        if self._lease is not None:
+            return self._remote
         held = _ours.get((self._home, self._wanted or ""))
         return held if held is not None and held.is_ours else None
 
@@ -86,7 +108,14 @@ class Identity:
             return self._job
         if self._is_person:
             return _person(agent)
+        if self._lease is not None:
+            return f"remote:{agent}"
         return self.living.id if self.living is not None else ""
+
+    def leave(self) -> None:
+        """Whoever this acted for is gone, and the name is free; a process stays who it is until it ends."""
+        if self._remote is not None:
+            self._remote.leave()
 
 
 def _person(agent: str) -> str:

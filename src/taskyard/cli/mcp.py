@@ -6,19 +6,53 @@ import sys
 
 from taskyard.cli.command import Command
 from taskyard.cli.output import is_terminal
-from taskyard.errors import MissingExtra
+from taskyard.errors import MissingExtra, UsageError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from taskyard.cli.command import Args
     from taskyard.cli.parser import Parser
+    from taskyard.mcp_server.http.serving import Ready
 
 
 def _arguments(parser: Parser) -> None:
     parser.add("--agent", metavar="NAME", help="The name the client acts under; its own if not given.")
+    parser.add(
+        "--http",
+        metavar="ADDR",
+        help="Serve many clients over HTTP: a port, 127.0.0.1:PORT or [::1]:PORT; port 0 is any free one.",
+    )
+    parser.add(
+        "--token-file",
+        metavar="FILE",
+        help="With --http: the file with the token that clients must bring; made if it is not there. "
+        "If not given, TASKYARD_MCP_TOKEN, else a file in TASKYARD_HOME.",
+    )
+    parser.add("--show-token", action="store_true", help="Print that token, and serve nothing.")
+    parser.add(
+        "--allow-remote",
+        action="store_true",
+        help="With --http: let it be an address that other machines can reach. Whoever has the token can run commands "
+        "as you, and nothing is encrypted.",
+    )
+    parser.add_words(
+        "--allow-host",
+        metavar="NAME",
+        dest="hosts",
+        default=[],
+        help="With --http: a name or address under which clients ask for it, such as that of a proxy.",
+    )
 
 
 def _run(args: Args) -> int:
+    if args.show_token:
+        return _show_token(args)
+    if args.http is None and (args.token_file or args.allow_remote or args.hosts):
+        raise UsageError("--token-file, --allow-remote and --allow-host are for a server with --http.")
+    return _serve_stdio(args) if args.http is None else _serve_http(args)
+
+
+def _serve_stdio(args: Args) -> int:
     try:
         from taskyard.mcp_server import server
     except ModuleNotFoundError as error:
@@ -29,10 +63,59 @@ def _run(args: Args) -> int:
     return 0
 
 
+def _serve_http(args: Args) -> int:
+    try:
+        from taskyard.mcp_server.http import serving
+    except ModuleNotFoundError as error:
+        raise MissingExtra("The MCP server", "mcp", error.name or "") from error
+    wish = serving.Wish(
+        args.http,
+        agent=args.agent or args.by,
+        list=args.list,
+        tasks_dir=args.tasks_dir,
+        token_file=args.token_file,
+        allow_remote=args.allow_remote,
+        hosts=tuple(args.hosts),
+    )
+    serving.serve(wish, lambda ready: _say(args, ready))
+    return 0
+
+
+def _show_token(args: Args) -> int:
+    from taskyard import paths
+    from taskyard.cli.output import answer
+    from taskyard.mcp_server.http import token as tokens
+
+    found = tokens.find(paths.home(), args.token_file)
+    return answer(args, lambda: {"token": found.text, "token_file": found.file}, lambda: [found.text], ids=[found.text])
+
+
+def _say(args: Args, ready: Ready) -> None:
+    """Tell where it is, at once: whoever started it waits for that."""
+    from taskyard.cli.output import answer, warn
+    from taskyard.view.text import safe
+
+    token = f"in {ready.token_file}" if ready.token_file else "from TASKYARD_MCP_TOKEN"
+    answer(
+        args,
+        lambda: {"url": ready.url, "token_file": ready.token_file, "list": ready.list},
+        lambda: [f"Listening on {ready.url} (list {safe(ready.list)}). Its token is {safe(token)}."],
+        ids=[ready.url],
+    )
+    sys.stdout.flush()
+    if not ready.address.is_local:
+        warn("Other machines can reach it. Whoever has the token can run commands as you, and nothing is encrypted.")
+
+
 MCP = Command(
     _run,
     _arguments,
-    "Serve the list, background jobs and mail as tools over MCP, to the client at stdin and stdout. A client starts it "
-    "by itself: `taskyard install` sets that up.",
-    examples=("taskyard mcp --agent ada", "claude mcp add taskyard -- taskyard mcp"),
+    "Serve the list, background jobs and mail as tools over MCP: to the client at stdin and stdout, which starts it by "
+    "itself (`taskyard install` sets that up), or with --http to any number of clients.",
+    examples=(
+        "taskyard mcp --agent ada",
+        "claude mcp add taskyard -- taskyard mcp",
+        "taskyard mcp --http 127.0.0.1:8765",
+        "taskyard mcp --show-token",
+    ),
 )

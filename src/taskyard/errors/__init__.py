@@ -11,12 +11,13 @@ Every error Taskyard raises on purpose.
     + AlreadyClaimed, AlreadyResolved, StillOpen, Blocked, AgentBusy, BadTransition, Cycle,
       LeaseLost, HookRefused, AcceptanceFailed, Untrusted, PathsOverlap, AlreadyExists,
       NothingToRestore, TeamHasLivingMembers, JobEnded, JobNotBegun, NoInput, BackgroundDisabled,
-      TooDeep
+      TooDeep, TooManyCallers
   x Busy                    exit 75  somebody holds the lock: try again
   x Damaged                 exit 1   a file cannot be read as what it should be
   x BadConfig               exit 1   another program's configuration cannot be changed safely
   x NotGenuine              exit 1   what looks like a notice is none of ours
   x StorageError            exit 1   the disk said no
+  x CannotListen            exit 1   an address is taken, or not ours
   x Cancelled               exit 130 the caller gave up while it ran
 
 Each class carries its facts as attributes; the message is one sentence for people.
@@ -46,6 +47,7 @@ from taskyard.errors.conflicts import (
     StillOpen,
     TeamHasLivingMembers,
     TooDeep,
+    TooManyCallers,
     Untrusted,
 )
 from taskyard.errors.general import (
@@ -57,6 +59,7 @@ from taskyard.errors.general import (
     BadValue,
     Busy,
     Cancelled,
+    CannotListen,
     Damaged,
     MissingExtra,
     NotGenuine,
@@ -96,6 +99,7 @@ __all__ = [
     "Blocked",
     "Busy",
     "Cancelled",
+    "CannotListen",
     "Conflict",
     "Cycle",
     "Damaged",
@@ -123,6 +127,7 @@ __all__ = [
     "TeamHasLivingMembers",
     "TeamNotFound",
     "TooDeep",
+    "TooManyCallers",
     "Untrusted",
     "UsageError",
     "clipped",

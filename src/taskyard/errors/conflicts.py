@@ -287,3 +287,14 @@ class TooDeep(Conflict):
         )
         self.parent = parent
         self.limit = limit
+
+
+class TooManyCallers(Conflict):
+    """A server has as many clients as it may."""
+
+    code = "too_many_callers"
+
+    def __init__(self, limit: int) -> None:
+        super().__init__(f"{limit} agents are here, and all hold something (setting mcp_callers). Try again later.")
+        self.limit = limit
+        self.retryable = True

@@ -169,6 +169,17 @@ class StorageError(TaskyardError):
         return self if self.tasks else StorageError(self.path, self.why, advice=self.advice, about=about, tasks=tasks)
 
 
+class CannotListen(TaskyardError):
+    """No server can be reached at an address: it is taken, or not ours."""
+
+    code = "cannot_listen"
+
+    def __init__(self, address: str, why: str, advice: str) -> None:
+        super().__init__(f"Nothing can listen on {shown(address)}: {why}. {advice}")
+        self.address = address
+        self.why = why
+
+
 class Cancelled(TaskyardError):
     """The caller gave up while something ran; it was ended and nothing was saved."""
 

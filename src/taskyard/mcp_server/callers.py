@@ -19,6 +19,7 @@ from mcp.server.context import ServerRequestContext
 from taskyard.app import Yard
 from taskyard.app import open as open_yard
 from taskyard.context import reminder_config
+from taskyard.errors import Cancelled
 from taskyard.mcp_server.reminding import Reminding
 from taskyard.mcp_server.riding import Riding
 from taskyard.runtime.async_jobs import AsyncJobs
@@ -32,6 +33,8 @@ NOBODY = "mcp-client"
 
 _LONGEST_NAME = 60
 
+#: Seconds for a call that is at the list to come back from it when its caller is gone.
+_PATIENCE = 1.0
 #: Seconds without a look after which a caller no longer waits for a job by itself: six looks at their rarest.
 _LOOKED_AWAY = 30.0
 
@@ -54,6 +57,7 @@ class Caller:
         self.reminding = Reminding(reminder_config())
         self._riding = Riding(yard, hold=hold)
         self._turn = anyio.Lock()  # what is open of a list serves one call at a time
+        self._is_gone = False
         self._awaited: dict[str, float] = {}
         self._at_end: list[Callable[[], object]] = []
 
@@ -65,12 +69,26 @@ class Caller:
     async def on_list(self, act: Callable[[Yard], T]) -> T:
         """Do something with the list; hooks and checks may take their time, so nothing else waits for it."""
         async with self._turn:
+            if self._is_gone:
+                raise Cancelled("A call")
             return await anyio.to_thread.run_sync(partial(act, self.yard))
 
     async def with_notices(self, act: Callable[[Riding], T]) -> T:
         """Do something with what waits for this caller."""
         async with self._turn:
             return await anyio.to_thread.run_sync(partial(act, self._riding))
+
+    async def leave(self) -> None:
+        """It is gone, and this process goes on: whatever of it is still on its way comes to nothing."""
+        self._is_gone = True
+        with anyio.move_on_after(_PATIENCE) as waited:
+            await self._turn.acquire()
+        self._end()
+        try:
+            await anyio.to_thread.run_sync(self._let_go)
+        finally:
+            if not waited.cancelled_caught:
+                self._turn.release()  # whoever waits for it learns that it came too late
 
     def awaits(self, job_id: str) -> None:
         """It looks after a job by itself, so it needs no notice of it; unless it stops looking."""
@@ -92,8 +110,14 @@ class Caller:
 
     def close(self) -> None:
         """It is gone: what it did not acknowledge comes again."""
+        self._end()
+        self._let_go()
+
+    def _end(self) -> None:
         for act in self._at_end:
             act()
+
+    def _let_go(self) -> None:
         self._riding.close()
         self.yard.close()
 

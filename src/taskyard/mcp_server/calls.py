@@ -13,6 +13,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Generic, NamedTuple, TypeVar, cast
 
 import anyio
+import anyio.lowlevel
 from mcp.server.mcpserver.context import Context
 from mcp.server.mcpserver.tools import Tool
 from mcp.server.mcpserver.utilities.func_metadata import FuncMetadata
@@ -86,7 +87,10 @@ class OurTool(Tool):
 
     async def run(self, arguments: dict[str, Any], context: Context[Any, Any], convert_result: bool = False) -> Any:
         """Answer one call."""
-        caller = await self._callers.find(context.request_context)
+        try:
+            caller = await self._callers.find(context.request_context)
+        except TaskyardError as error:
+            return result(refusal(error))
         await caller.with_notices(Riding.arrived)
         try:
             checked = cast("Arguments", self.fn_metadata.validate_arguments(arguments)["arguments"])
@@ -97,17 +101,19 @@ class OurTool(Tool):
             answer = refusal(error)
         if answer.deferred is not None:
             return result(answer)  # its reader may never see it: nothing rides on it
-        ride = Ride()
-        with anyio.CancelScope(shield=True):  # what is taken is handed over
-            ride = await caller.with_notices(lambda riding: riding.next(but=caller.awaited()))
-        return result(answer, riding=(*ride.text, *await self._reminder(caller)), notices=ride.notices)
+        reminder = await self._reminder(caller)
+        ride = await _ride(caller)  # last: whatever comes between taking notices and sending them may fail
+        return result(answer, riding=(*ride.text, *reminder), notices=ride.notices)
 
     async def _reminder(self, caller: Caller) -> tuple[str, ...]:
         """A word on the list, if it is time for one and there is a list."""
         caller.reminding.called(self.name)
         if not caller.reminding.is_due():
             return ()
-        tasks = await caller.on_list(lambda yard: yard.tasks.list())
+        try:
+            tasks = await caller.on_list(lambda yard: yard.tasks.list())
+        except TaskyardError:
+            return ()  # an answer is worth more than a reminder
         return (reminder_text(tasks, caller.reminding.config),) if tasks else ()
 
     def _call(self, caller: Caller, context: Context[Any, Any]) -> Call:
@@ -118,6 +124,20 @@ class OurTool(Tool):
         """Do what `spec` says, for `callers`."""
         self._spec, self._callers, self._pace = spec, callers, pace
         return self
+
+
+async def _ride(caller: Caller) -> Ride:
+    """What comes along with an answer. If nobody waits for the answer any more, it comes with the next."""
+    ride = Ride()
+    with anyio.CancelScope(shield=True):  # what is taken is known to be
+        ride = await caller.with_notices(lambda riding: riding.next(but=caller.awaited()))
+    try:
+        await anyio.lowlevel.checkpoint_if_cancelled()
+    except anyio.get_cancelled_exc_class():
+        with anyio.CancelScope(shield=True):
+            await caller.with_notices(lambda riding: riding.missed(ride))
+        raise
+    return ride
 
 
 def tools(specs: Sequence[Spec[Any]], callers: Callers, *, pace: Pace) -> list[Tool]:

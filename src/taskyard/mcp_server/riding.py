@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from taskyard.app import Yard
 from taskyard.errors import TaskyardError
-from taskyard.runtime.notice import to_json
+from taskyard.runtime.notice import Notice, to_json
 from taskyard.runtime.notice_text import for_model
 
 #: As much as one answer carries, in characters; the rest comes with the next.
@@ -35,27 +35,40 @@ class Riding:
         self._yard = yard
         self._outbox = yard.notices()
         self._hold = hold
-        self._given: tuple[str, ...] = ()
+        self._is_over = False
+        self._given: dict[str, Notice] = {}  # on an answer that was sent
+        self._missed: dict[str, Notice] = {}  # on one that was not
 
     def arrived(self) -> None:
         """The caller asks for something: what the last answer brought has reached it."""
-        given, self._given = self._given, ()
+        given, self._given = self._given, {}
         if given:
             self._outbox.ack(given)
 
     def next(self, *, but: Container[str] = ()) -> Ride:
         """What waits now, but for the jobs that the caller hears of another way; it is in its hands from here on."""
+        if self._is_over:
+            return Ride()  # in nobody's hands, nothing would ever come back
         try:
             batch = self._outbox.batch(characters=_MOST_CHARACTERS, hold=self._hold, but=but)
             mail = self._yard.mail.unread_count(self._yard.agent) if self._yard.agent else 0
         except TaskyardError:
             return Ride()  # an answer is worth more than its passengers, which wait
-        self._given += tuple(notice.id for notice in batch.notices)
-        text = [for_model(batch.notices, rest=batch.rest)] if batch.notices else []
+        notices = tuple({**self._missed, **{notice.id: notice for notice in batch.notices}}.values())
+        self._missed = {}
+        self._given.update((notice.id, notice) for notice in notices)
+        text = [for_model(notices, rest=batch.rest)] if notices else []
         if mail:
             text.append(f"[{mail} {'message waits' if mail == 1 else 'messages wait'} for you: ReadMail shows them.]")
-        return Ride(tuple(text), tuple(to_json(notice) for notice in batch.notices))
+        return Ride(tuple(text), tuple(to_json(notice) for notice in notices))
+
+    def missed(self, ride: Ride) -> None:
+        """An answer was never sent: what was on it comes with the next."""
+        for notice in ride.notices:
+            if (given := self._given.pop(str(notice["id"]), None)) is not None:
+                self._missed[given.id] = given
 
     def close(self) -> None:
         """The caller is gone: what it did not acknowledge comes again."""
+        self._is_over = True
         self._outbox.close()

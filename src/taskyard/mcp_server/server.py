@@ -9,7 +9,7 @@ import anyio
 from mcp.server.subscriptions import InMemorySubscriptionBus
 
 from taskyard import __version__, config, context
-from taskyard.mcp_server import words
+from taskyard.mcp_server import telemetry, words
 from taskyard.mcp_server.callers import Callers, OneCaller
 from taskyard.mcp_server.calls import Pace, tools
 from taskyard.mcp_server.deferred import Deferred
@@ -47,9 +47,9 @@ def build(callers: Callers, settings: config.Settings) -> YardServer:
 
 def serve_stdio(*, agent: str | None, list: str | None, tasks_dir: str | None) -> None:
     """Answer the client at the other end of our stdin and stdout until it hangs up."""
+    logging.basicConfig(stream=sys.stderr, level=logging.WARNING)  # stdout belongs to the protocol
     callers = OneCaller(agent=agent, list=list, tasks_dir=tasks_dir)
     server = build(callers, config.load())
-    logging.basicConfig(stream=sys.stderr, level=logging.WARNING)  # stdout belongs to the protocol
 
     async def serve() -> None:
         try:
@@ -57,4 +57,5 @@ def serve_stdio(*, agent: str | None, list: str | None, tasks_dir: str | None) -
         finally:
             await callers.close()
 
-    anyio.run(serve)
+    with telemetry.started():
+        anyio.run(serve)

@@ -42,6 +42,7 @@ class Jobs:
         settings: Settings | None = None,
         hook_files: Callable[[str], Sequence[str]] | None = None,
         alone: bool = False,
+        sharing: Jobs | None = None,
     ) -> None:
         """Nothing is made or read yet.
 
@@ -52,12 +53,14 @@ class Jobs:
             settings: Limits and caps.
             hook_files: The files that may name JobEnded hooks, for a job in a folder.
             alone: Each job gets a keeper started for it, as for a command that ends right away.
+            sharing: Others of this program, whose server of keepers it uses and does not end.
         """
         self.home = home
         self.agent = agent
         self._settings = settings if settings is not None else Settings()
         self._starter = Starter(home, agent, instance, self._settings, hook_files, alone)
-        self._forker = Forker()
+        self._owns_forker = sharing is None
+        self._forker: Forker = Forker() if sharing is None else sharing._forker
         self._sweep_at = _MANY
         self.known = Registry()  #: what this program started or looks at, for views to hang on
 
@@ -222,4 +225,5 @@ class Jobs:
 
     def close(self) -> None:
         """Let go of the server; the jobs go on."""
-        self._forker.close()
+        if self._owns_forker:
+            self._forker.close()

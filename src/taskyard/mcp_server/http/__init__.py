@@ -1,0 +1,10 @@
+"""
+The MCP server for many clients at once, over streamable HTTP.
+
+    address.py      where it listens; beyond this machine only if told so
+    token.py        the secret that every request must bring
+    gate.py         what a request must show before the protocol sees it
+    callers.py      who is at the other end, for as long as it keeps asking
+    claims.py       what they hold: renewed while they ask, given back when they are gone
+    serving.py      all of it as one server, from its start to its end
+"""

@@ -1,0 +1,65 @@
+"""Notices at the end of answers: what was on an answer that nobody waited for is not taken for read."""
+
+from __future__ import annotations
+
+import os
+from types import SimpleNamespace
+from typing import Any, cast
+
+import anyio
+import anyio.from_thread
+import pytest
+
+from taskyard.app import open as open_yard
+from taskyard.kinds.shell import Shell
+from taskyard.mcp_server.callers import Caller, Request
+from taskyard.mcp_server.calls import Pace, tools
+from taskyard.mcp_server.riding import Ride, Riding
+from taskyard.mcp_server.task_tools import TASK_TOOLS
+from taskyard.runtime.jobs import Jobs
+
+
+class Only:
+    """The one caller there is."""
+
+    def __init__(self, caller: Caller) -> None:
+        self._caller = caller
+
+    async def find(self, request: Request) -> Caller:
+        return self._caller
+
+    async def close(self) -> None:
+        self._caller.close()
+
+
+@pytest.mark.req("N-07", "B-05")
+def test_what_was_on_an_answer_that_was_given_up_comes_with_the_next(monkeypatch: pytest.MonkeyPatch) -> None:
+    jobs = Jobs(os.environ["TASKYARD_HOME"], agent="ada")
+    ended = jobs.run(Shell("true"))
+    jobs.wait(jobs.start(Shell("true")).id, timeout=20)
+    jobs.close()
+    take = Riding.next
+
+    async def body() -> None:
+        scope = anyio.CancelScope()
+
+        def given_up(self: Riding, *, but: frozenset[str]) -> Ride:
+            found = take(self, but=but)
+            anyio.from_thread.run_sync(scope.cancel)
+            return found
+
+        caller = Caller(open_yard(list="demo", agent="ada"))
+        listing = next(tool for tool in tools(TASK_TOOLS, Only(caller), pace=Pace()) if tool.name == "TaskList")
+        request = SimpleNamespace(session=SimpleNamespace(client_capabilities=None), protocol_version="2026-07-28")
+        context = cast("Any", SimpleNamespace(request_context=request))
+        with monkeypatch.context() as patched:
+            patched.setattr(Riding, "next", given_up)
+            with scope:
+                await listing.run({}, context)
+        assert scope.cancelled_caught
+        (notice,) = (await listing.run({}, context)).structured_content["notices"]
+        assert notice["task_id"] != ended.id
+        assert "notices" not in (await listing.run({}, context)).structured_content
+        caller.close()
+
+    anyio.run(body)
