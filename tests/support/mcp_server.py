@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any, Literal
 
 import anyio
 from mcp.client.client import Client
-from mcp.client.stdio import StdioServerParameters
 from mcp_types import CallToolResult
 
+from support.mcp_clients import PATIENCE, stdio_client
 from taskyard import config
 from taskyard.mcp_server.callers import OneCaller
 from taskyard.mcp_server.server import build
 
 #: No test talks to a server for longer, in seconds.
-LONGEST = 40.0
+LONGEST = PATIENCE
 
 Mode = Literal["auto", "legacy"]
 
@@ -77,9 +77,8 @@ async def inside(*, agent: str | None = None, mode: Mode = "auto", patience: flo
 @asynccontextmanager
 async def over_stdio(*words: str, mode: Mode = "auto", env: dict[str, str] | None = None) -> AsyncIterator[Model]:
     """A client of `taskyard mcp` in a process of its own."""
-    arguments = ["-m", "taskyard", "mcp", "--list", "demo", *words]
-    server = StdioServerParameters(command=sys.executable, args=arguments, env={**os.environ, **(env or {})})
-    async with Client(server, mode=mode) as client:
+    home = Path(os.environ["TASKYARD_HOME"])
+    async with stdio_client(home, "--list", "demo", *words, env=env, mode=mode) as client:
         yield Model(client)
 
 
