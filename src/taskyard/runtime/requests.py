@@ -12,6 +12,7 @@ from taskyard.disk.processes import process_start, this_host
 from taskyard.errors import BackgroundDisabled, JobNotFound, TooDeep
 from taskyard.names import folder_name
 from taskyard.runtime import here, looking
+from taskyard.runtime.ending import read
 from taskyard.runtime.folder import JobFolder
 from taskyard.runtime.ids import is_job_id, new_id
 from taskyard.runtime.lifeline import lifeline
@@ -73,6 +74,7 @@ class Starter(NamedTuple):
             "parent": parent,
             "depth": depth,
             "onParentExit": on_exit,
+            "terminal": here.terminal() if parent is None else _terminal_of(self.home, parent),
         }
         return {
             "id": job_id,
@@ -170,6 +172,11 @@ def _depth(home: str, parent: str | None, most: int) -> int:
     if depth >= most:
         raise TooDeep(parent, most)
     return depth
+
+
+def _terminal_of(home: str, parent: str) -> object:
+    """The terminal that a job was started from; its own, if it has one, is no person's."""
+    return (read(JobFolder(home, parent).record) or {}).get("terminal")
 
 
 def _plan(home: str, wanted: Wanted, job_id: str) -> dict[str, object]:

@@ -133,7 +133,7 @@ def finish(born: Born, end: End) -> dict[str, object] | None:
 def tell_sinks(born: Born, told: dict[str, object] | None, *, settings: str = "") -> None:
     """Have the news told in every other way that is set up; `settings` as for `live`."""
     if told is not None and sinks.may_be_set_up(settings):
-        sinks.start_sinks(born.folder.home, told)
+        sinks.start_sinks(born.folder.home, told, terminal=sinks.terminal_of(born.record))
 
 
 def is_full(error: StorageError) -> bool:
