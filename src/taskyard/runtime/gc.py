@@ -21,6 +21,7 @@ from taskyard.runtime.ending import read
 from taskyard.runtime.folder import JobFolder, living_folder, outbox
 from taskyard.runtime.ids import is_job_id
 from taskyard.runtime.liveness import keeper_of
+from taskyard.runtime.looking import glance
 from taskyard.runtime.records import end_from_json, job_from_json
 from taskyard.runtime.sweeping import disk_use, remove_folder
 from taskyard.typed import NamedTuple
@@ -206,7 +207,7 @@ def _remove(home: str, one: Ended) -> bool:
     with lock:
         if not lock.try_take(0):
             return False
-        ended.append(home, ended.line_of(one.job, one.end))
+        ended.append(home, ended.line_of(glance(home, folder.id) or one.job, one.end))
         try:
             os.rename(folder.path, gone)
         except OSError as error:

@@ -17,7 +17,7 @@ from taskyard.disk import files
 from taskyard.errors import BadJobId, Damaged, JobNotFound, StorageError
 from taskyard.names import nearest
 from taskyard.runtime import ending
-from taskyard.runtime.ended import ended_index
+from taskyard.runtime.ended import remembered
 from taskyard.runtime.folder import JobFolder, is_there, living_folder
 from taskyard.runtime.ids import is_job_id
 from taskyard.runtime.liveness import keeper_of
@@ -52,20 +52,10 @@ def look(home: str, job_id: str) -> Job:
     if not is_job_id(job_id):
         raise BadJobId(job_id)
     folder = JobFolder(home, job_id)
-    found = (_look(folder) if is_there(folder) else None) or _remembered(home, job_id)
+    found = (_look(folder) if is_there(folder) else None) or remembered(home, job_id)
     if found is None:
         raise JobNotFound(job_id, nearest=nearest(job_id, _names(home)))
     return found
-
-
-def _remembered(home: str, job_id: str) -> Job | None:
-    """A job whose folder was collected, by the line that is kept of it."""
-    known = ended_index(home, job_id)
-    end = end_from_json(known) if known is not None else None
-    if known is None or end is None:
-        return None
-    job = job_from_json(known, status=end.status, end=end)
-    return None if job is None else job._replace(notified=True)
 
 
 def everything(home: str, *, ended: bool = False) -> list[Job]:
@@ -151,7 +141,7 @@ def _job(folder: JobFolder, record: dict[str, object] | None, status: JobStatus,
     job = None if record is None else job_from_json(record, status=status, end=end)
     if job is not None and record is not None:
         return _with_facts(folder, record, job)
-    at = None if end is None else end.at
+    at = None if end is None else end.at or None
     return Job(folder.id, "unknown", status, _UNKNOWN, end_time=at, output_file=folder.output, end=end)
 
 

@@ -68,14 +68,8 @@ class Starter(NamedTuple):
         wish = wanted.on_parent_exit
         on_exit, starter = lifeline(self.home, self.agent, wish=wish, parent=parent, alone=self.alone)
         watcher = None if backgrounded else [os.getpid(), process_start()]
-        around: dict[str, object] = {
-            "isBackgrounded": backgrounded,
-            "watcher": watcher,
-            "parent": parent,
-            "depth": depth,
-            "onParentExit": on_exit,
-            "terminal": here.terminal() if parent is None else _terminal_of(self.home, parent),
-        }
+        around: dict[str, object] = {"watcher": watcher, "parent": parent, "depth": depth, "onParentExit": on_exit}
+        around |= {"isBackgrounded": backgrounded, "terminal": _terminal(self.home, parent)}
         return {
             "id": job_id,
             "home": self.home,
@@ -174,9 +168,9 @@ def _depth(home: str, parent: str | None, most: int) -> int:
     return depth
 
 
-def _terminal_of(home: str, parent: str) -> object:
-    """The terminal that a job was started from; its own, if it has one, is no person's."""
-    return (read(JobFolder(home, parent).record) or {}).get("terminal")
+def _terminal(home: str, parent: str | None) -> object:
+    """The terminal of whoever starts a job; inside another, the one that was started from: its own is no person's."""
+    return here.terminal() if parent is None else (read(JobFolder(home, parent).record) or {}).get("terminal")
 
 
 def _plan(home: str, wanted: Wanted, job_id: str) -> dict[str, object]:

@@ -123,7 +123,8 @@ def ended_line(job: Job, style: Style = Style()) -> str:  # noqa: B008
         return f"{what}{state(job) if not waits else 'pending'}{waits}"
     attempts = f", attempt {job.attempt}" if job.attempt > 1 else ""
     lost = f"; output lost: {safe(job.end.output_lost)}" if job.end.output_lost else ""
-    return f"{what}{how_it_ended(job.end)}, after {duration(job.end.duration_ms / 1000)}{attempts}{lost}"
+    took = "" if job.end.duration_ms is None else f", after {duration(job.end.duration_ms / 1000)}"
+    return f"{what}{how_it_ended(job.end)}{took}{attempts}{lost}"
 
 
 def how_it_ended(end: End) -> str:

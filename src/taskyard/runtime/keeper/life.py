@@ -64,11 +64,15 @@ def _lived(born: Born, request: Request, queue: Queue) -> End:
         while not queue.is_over:
             wires.sleep(queue.until, queue)
     if queue.stopped_by is not None:
-        return End("stopped", by=queue.stopped_by, at=now_ms())
+        return _never_ran("stopped", by=queue.stopped_by)
     if queue.refused:
-        return End("error", error=queue.refused, at=now_ms())
+        return _never_ran("error", error=queue.refused)
     end = _attempts(born, request, wires)
     return end._replace(output_lost=wires.lost or end.output_lost)
+
+
+def _never_ran(cause: str, *, by: str = "", error: str = "") -> End:
+    return End(cause, by=by, error=error, proof="proved", at=now_ms(), duration_ms=0)
 
 
 def _tell_stall(born: Born, tail: str) -> None:
