@@ -27,8 +27,10 @@ from taskyard.shapes import as_object
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
+    #: Gets what is wrong with a job that cannot be shown.
+    Report = Callable[[Damaged | StorageError], None]
 
 #: What stands for an end that is there and cannot be understood: it happened, and is not written anew.
 _UNREADABLE = End("error", error="how it ended cannot be read", proof="best_effort")
@@ -58,11 +60,28 @@ def look(home: str, job_id: str) -> Job:
     return found
 
 
-def everything(home: str, *, ended: bool = False) -> list[Job]:
-    """Every job that lives, oldest first; with `ended` also those that are over."""
+def everything(home: str, *, ended: bool = False, report: Report | None = None) -> list[Job]:
+    """Every job that lives, oldest first; with `ended` also those that are over. `report` gets what cannot be read."""
     names = _names(home) if ended else _living_names(home)
-    found = [job for name in names if (job := _seen(JobFolder(home, name), even_ended=ended)) is not None]
+    found = [
+        job for name in names if (job := _seen(JobFolder(home, name), even_ended=ended, report=report)) is not None
+    ]
     return sorted(found, key=lambda job: (job.start_time, job.id))
+
+
+def damage(home: str) -> Iterator[Damaged | StorageError]:
+    """What is wrong with the folders of jobs, over or not. Nothing is written."""
+    for name in _names(home):
+        folder = JobFolder(home, name)
+        try:
+            if not is_there(folder):
+                continue
+            if _record(folder) is None and is_there(folder):
+                yield Damaged(folder.record, "it does not say what the job is")
+            if _end_of(folder) is _UNREADABLE:
+                yield Damaged(folder.end, "it does not say how the job ended")
+        except StorageError as error:
+            yield error
 
 
 def glance(home: str, job_id: str) -> Job | None:
@@ -84,11 +103,13 @@ def settle_all(home: str) -> None:
             _seen(folder, even_ended=False)
 
 
-def _seen(folder: JobFolder, *, even_ended: bool) -> Job | None:
-    """A job among others: one that cannot be read, or is not ours, is passed over, and hides no other."""
+def _seen(folder: JobFolder, *, even_ended: bool, report: Report | None = None) -> Job | None:
+    """A job among others: one that cannot be read, or is not ours, is reported, and hides no other."""
     try:
         return _look(folder, even_ended=even_ended) if is_there(folder) else None
-    except (Damaged, StorageError):
+    except (Damaged, StorageError) as error:
+        if report is not None and os.path.lexists(folder.path):  # not collected meanwhile
+            report(error)
         return None
 
 
