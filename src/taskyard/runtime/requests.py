@@ -10,12 +10,12 @@ from taskyard.config import Settings
 from taskyard.disk.files import make_private_folder
 from taskyard.disk.processes import process_start, this_host
 from taskyard.errors import BackgroundDisabled, JobNotFound, TooDeep
-from taskyard.names import folder_name
 from taskyard.runtime import here, looking
 from taskyard.runtime.ending import read
 from taskyard.runtime.folder import JobFolder
 from taskyard.runtime.ids import is_job_id, new_id
 from taskyard.runtime.lifeline import lifeline
+from taskyard.runtime.recipients import box_name
 from taskyard.shapes import as_object
 from taskyard.typed import NamedTuple
 
@@ -118,7 +118,7 @@ class Starter(NamedTuple):
             "toolUseId": wanted.tool_use_id,
             "agentId": self.agent,
             "instance": self.instance or None,
-            "recipient": folder_name("an agent", self.agent or "me"),
+            "recipient": box_name(self.agent or "me"),
             "takesInput": wanted.stdin or wanted.pty,
             "grace": float(wanted.grace),
             "retries": wanted.retries,
