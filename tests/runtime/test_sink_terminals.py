@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import select
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -79,6 +80,7 @@ def test_a_lost_job_rings_where_it_was_started(monkeypatch: pytest.MonkeyPatch) 
 
         lost.settle(folder, json.loads(Path(folder.record).read_bytes()))
 
+        assert select.select([ours], [], [], 20)[0], "nothing rang"
         assert os.read(ours, 10) == b"\a"
 
 
