@@ -33,6 +33,11 @@ def folder_name(what: str, name: str) -> str:
     return "".join(char if char in _SAFE else "-" * (1 + (ord(char) > 0xFFFF)) for char in name)
 
 
+def is_plain(text: str) -> bool:
+    """Whether nothing in `text` would change on its way to a folder name."""
+    return _SAFE.issuperset(text)
+
+
 def check_name(what: str, name: str) -> str:
     """`name`, if it can name a list, team or agent.
 

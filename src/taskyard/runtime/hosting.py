@@ -81,7 +81,8 @@ class Hosted:
             self._loop.remove_reader(self._born.control)
             size = os.fstat(self._born.output).st_size
             ran, paused = (round(1000 * seconds) for seconds in self._clock.read())
-            end = end._replace(at=now_ms(), duration_ms=ran + paused, paused_ms=paused, size=size)
+            proof = end.proof or "proved"  # nothing of it is outside this program, and its code has returned
+            end = end._replace(proof=proof, at=now_ms(), duration_ms=ran + paused, paused_ms=paused, size=size)
             told = await asyncio.to_thread(life.finish, self._born, end)
             await asyncio.to_thread(life.tell_sinks, self._born, told)
         finally:

@@ -44,13 +44,13 @@ class End(NamedTuple):
     exit_code: int | None = None
     signal: int | None = None
     error: str = ""  #: for cause `error` and `lost`: what happened, in words
-    proof: str = "proved"  #: that no process of it is left: proved, partial (see `survivors`), best_effort
+    proof: str = ""  #: that no process of it is left: proved, partial (see `survivors`), best_effort; "": not known
     survivors: tuple[int, ...] = ()  #: processes that no signal could end
     leftovers: int = 0  #: processes the command had left behind, which were stopped
     kept: tuple[str, ...] = ()  #: jobs started inside it that were to survive it
     by: str = ""  #: who stopped it
-    at: int = 0  #: epoch ms
-    duration_ms: int = 0
+    at: int = 0  #: epoch ms; of a lost one, when that was found out; 0: not known
+    duration_ms: int | None = None  #: of the last attempt; None: nobody knows when it really ended
     paused_ms: int = 0
     size: int = 0  #: of the output, counted from its first byte ever
     base: int = 0  #: where in it the part begins that was kept

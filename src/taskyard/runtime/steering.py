@@ -96,7 +96,7 @@ def outcome_of(before: Job, after: Job) -> Stopped:
     if after.end is None:
         return Stopped(after, "timeout")
     if after.end.proof != "proved":
-        return Stopped(after, after.end.proof)
+        return Stopped(after, after.end.proof or "best_effort")
     return Stopped(after, "stopped" if after.end.cause == "stopped" else "already_ended")
 
 
