@@ -14,6 +14,7 @@ from taskyard.runtime.keeper.others import encoded, send
 from taskyard.runtime.liveness import keeper_of
 from taskyard.runtime.looking import look
 from taskyard.runtime.model import Job
+from taskyard.runtime.telling import PERSON
 from taskyard.runtime.waiting import keeper_pidfd, wait, wait_all
 from taskyard.typed import NamedTuple
 
@@ -60,10 +61,10 @@ def stop(home: str, job_ids: Sequence[str], *, by: str = "", grace: float | None
 
 
 def asked_to_stop(home: str, job_ids: Sequence[str], *, by: str, grace: float | None) -> tuple[list[Job], float]:
-    """Ask jobs to stop; as they were before, and how long to wait for them."""
+    """Ask jobs to stop (without `by`: the person does); as they were before, and how long to wait for them."""
     check_number("grace", grace, least=0.0, most=_LONGEST_GRACE)
     before = [look(home, job_id) for job_id in dict.fromkeys(job_ids)]
-    wish = {"do": "stop", "by": by, **({} if grace is None else {"grace": grace})}
+    wish = {"do": "stop", "by": by or PERSON, **({} if grace is None else {"grace": grace})}
     for job in before:
         if not job.is_final and not send(folder := JobFolder(home, job.id), wish):
             _signal(folder)
@@ -97,7 +98,8 @@ def outcome_of(before: Job, after: Job) -> Stopped:
         return Stopped(after, "timeout")
     if after.end.proof != "proved":
         return Stopped(after, after.end.proof)
-    return Stopped(after, "stopped" if after.end.cause == "stopped" else "already_ended")
+    ended_by_us = after.end.cause == "stopped" or (after.end.leftovers and after.end.by)
+    return Stopped(after, "stopped" if ended_by_us else "already_ended")
 
 
 def tell(home: str, job_id: str, wish: dict[str, object], *, timeout: float = 5.0) -> bool:

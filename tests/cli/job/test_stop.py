@@ -152,3 +152,19 @@ def test_what_is_over_or_has_not_begun_can_be_neither_paused_nor_resumed(verb: s
     refused = taskyard(verb, waits, "--json")
     assert (refused.code, refused.error["code"]) == (5, "job_not_begun")
     assert refused.error["waits_for"] == f"job {naps}"
+
+
+@pytest.mark.req("B-08", "B-09")
+def test_what_a_command_left_running_is_shown_and_its_stop_is_told() -> None:
+    left = started("--leave-children", "--", "sleep 9396.5 & exit 3")
+    until(lambda: job(left)["left_running"])
+    assert "left running" in taskyard("ps").out
+    assert taskyard("wait", left, "--timeout", "0.1s").code == 124
+
+    ran = taskyard("stop", left, "--by", "ada")
+
+    assert ran.code == 0
+    assert "failed: exit code 3" in ran.out
+    assert ran.out.endswith("a process that its command had left running was stopped; nothing of it is left\n")
+    over = job(left)
+    assert (over["leftovers"], over["stopped_by"], over["left_running"]) == (1, "ada", False)

@@ -40,7 +40,9 @@ def _arguments(parser: Parser) -> None:
     )
     parser.add("--grace", type=seconds_or_none, default=3.0, metavar="TIME", help="Between TERM and KILL: 3s.")
     parser.add("--on-parent-exit", choices=("kill", "keep"), help="When whoever started it ends.")
-    parser.add("--leave-children", action="store_true", help="Let processes it leaves behind go on.")
+    parser.add(
+        "--leave-children", action="store_true", help="Processes it leaves behind go on; the job ends with the last."
+    )
     parser.add("command", nargs=argparse.REMAINDER, metavar="CMD", help="Its words, or one text for bash.")
 
 

@@ -100,7 +100,7 @@ def _note_attempt(born: Born, end: End, attempt: int) -> None:
     """Write down how an attempt ended, and that another comes."""
     earlier = born.record.get("earlier")
     known = cast("list[object]", earlier) if isinstance(earlier, list) else []
-    born.change(attempt=attempt, earlier=[*known, end_to_json(end)][-_REMEMBERED:])
+    born.change(attempt=attempt, earlier=[*known, end_to_json(end)][-_REMEMBERED:], leftRunning=False)
 
 
 def finish(born: Born, end: End) -> dict[str, object] | None:

@@ -204,7 +204,8 @@ class Wires:
         done: object = False
         if what == "stop":
             in_time = float(grace) if isinstance(grace, (int, float)) and 0 <= grace <= _LONGEST else None
-            loop.stop("stopped", by=by[:_LONGEST_NAME] if isinstance(by, str) else "", grace=in_time)
+            who = by[:_LONGEST_NAME] if by and isinstance(by, str) else "somebody"
+            loop.stop("stopped", by=who, grace=in_time)
             done = True
         elif what == "pause":
             done = loop.pause()
