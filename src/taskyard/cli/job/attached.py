@@ -5,7 +5,7 @@ The command does not notice any of it: it runs under its keeper and writes to it
 
     Ctrl+B (or another key)     we leave, the job goes on; its end will be told by a notice
     Ctrl+C, SIGTERM             the job is stopped, with proof; once more, without waiting for it
-    SIGHUP                      the terminal is gone: as Ctrl+B
+    the terminal goes away      as Ctrl+B; SIGHUP says so, or a write that fails
     a closed pipe               the job is stopped: nobody reads it any more
 """
 
@@ -16,6 +16,7 @@ import select
 import signal
 import time
 
+from taskyard.cli.hang_up import is_lost, mute_lost
 from taskyard.disk.inotify import Inotify
 from taskyard.errors import BackgroundDisabled, JobEnded, TaskyardError
 from taskyard.runtime.folder import JobFolder
@@ -92,9 +93,7 @@ class Attached:
         """Stay until the job is over, or we are to leave it."""
         try:
             with self._keyboard:
-                self._follow()
-                while not self._is_done and self._live.show():
-                    pass
+                self._stay()
         except BrokenPipeError:
             self._jobs.stop(self._job.id)
             raise
@@ -104,6 +103,19 @@ class Attached:
         finally:
             self._live.leave()
         return Seen(self._jobs.wait(self._job.id, timeout=0.0 if self._is_done else _BEYOND), self._signal, self._moved)
+
+    def _stay(self) -> None:
+        """Until it is over and shown; the terminal may go away meanwhile, which is heard or found."""
+        while True:
+            try:
+                self._follow()
+                while not self._is_done and self._live.show():
+                    pass
+                return
+            except OSError:
+                if not mute_lost():
+                    raise
+                self._hang_up()
 
     def _follow(self) -> None:
         """Until the keeper is gone, or we are."""
@@ -135,7 +147,7 @@ class Attached:
                 events.read()
             for number in self._signals.read():  # before any key: what came first, such as a new size, goes first
                 self._heard(number)
-            if 0 in ready:
+            if 0 in ready and not self._is_done:
                 self._typed(self._keyboard.read())
             elif self._held and time.monotonic() >= self._offer_at:
                 self._offer()
@@ -182,6 +194,9 @@ class Attached:
         """Keys, or what comes through a pipe: ours, or the job's."""
         if not data:
             self._input_is_over = True
+            if is_lost(0):
+                self._hang_up()
+                return
             if self._reads and self._keyboard.how != "raw":
                 self._wish({"do": "close_input"})
             return
@@ -211,11 +226,7 @@ class Attached:
         if number in (signal.SIGINT, signal.SIGTERM):
             self._stop(number)
         elif number == signal.SIGHUP:
-            self._signal = number
-            if self._to_background():
-                self._is_done = True
-            else:
-                self._stop(number)
+            self._hang_up()
         elif number == signal.SIGWINCH and self._live.has_screen:
             self._resize()
         elif number == signal.SIGTSTP:
@@ -225,6 +236,16 @@ class Attached:
             self._keyboard.take()
         elif number == signal.SIGCONT:
             self._keyboard.take()
+
+    def _hang_up(self) -> None:
+        """The terminal is gone, or whoever says so wants us to act like it; the kernel may say it, too."""
+        mute_lost()
+        if self._signal != signal.SIGHUP:
+            self._signal = signal.SIGHUP
+            if self._to_background():
+                self._is_done = True
+            else:
+                self._stop(signal.SIGHUP)
 
     def _stop(self, number: int) -> None:
         """End the job; asked again, at once; asked a third time, leave it as it is."""
