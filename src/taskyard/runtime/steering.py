@@ -9,6 +9,7 @@ import time
 from taskyard.errors import BadText, Busy, JobEnded
 from taskyard.names import check_number
 from taskyard.runtime.folder import JobFolder
+from taskyard.runtime.input_pipe import InputPipe
 from taskyard.runtime.keeper.control import LONGEST, name_of_keeper
 from taskyard.runtime.keeper.others import encoded, send
 from taskyard.runtime.liveness import keeper_of
@@ -123,18 +124,40 @@ def tell(home: str, job_id: str, wish: dict[str, object], *, timeout: float = 5.
 
 
 def type_in(home: str, job_id: str, text: str) -> bool:
-    """Type into a job, piece by piece, as it reads; False if it takes no input, or has stopped reading.
+    """Type into a job, as it reads; False if it takes no input, or has stopped reading.
 
     Raises:
         JobEnded: it is over.
     """
-    for piece in pieces(check_text(text)):
+    data = check_text(text)
+    if len(data) > PIECE:
+        rest = _poured(JobFolder(home, look(home, job_id).id), data)
+        if not rest:
+            return rest is not None
+        data = rest
+    for piece in pieces(data):
         deadline = time.monotonic() + _PATIENCE
         while not tell(home, job_id, {"do": "answer", "text": piece}):
             if not look(home, job_id).takes_input or time.monotonic() > deadline:
                 return False
             time.sleep(_TRY_EVERY)  # its pipe is full, which only it can change, and nobody tells
     return True
+
+
+def _poured(folder: JobFolder, data: bytes) -> bytes | None:
+    """Hand input to the command itself; what must go through its keeper, or None if it has stopped reading."""
+    pipe = InputPipe(folder)
+    try:
+        while (rest := pipe.offer(data)) is not None:
+            if not rest:
+                send(folder, {"do": "answer", "text": ""})  # somebody cares for it, its keeper should know
+                return rest
+            data = rest
+            if not pipe.wait(_PATIENCE):
+                return None
+        return data
+    finally:
+        pipe.close()
 
 
 def pieces(data: bytes) -> Iterator[str]:
@@ -158,6 +181,8 @@ def check_text(text: str) -> bytes:
         raise BadText("input", f"holds a lone surrogate (U+{ord(text[error.start]):04X})") from error
     if len(data) > MOST_INPUT:
         raise BadText(
-            "input", f"has {len(data):,} bytes; at most {MOST_INPUT:,} fit at once: send a file's name instead"
+            "input",
+            f"has {len(data):,} bytes; at most {MOST_INPUT:,} are sent at once. Nothing was sent, and the job's input "
+            "stays open: send it in parts, or give it to `taskyard run --stdin`",
         )
     return data

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import signal
@@ -269,6 +270,48 @@ def test_what_is_piped_into_an_attached_run_reaches_a_command_that_reads() -> No
 
     assert (ran.returncode, ran.stdout) == (0, text)
     assert process("run", "--", "cat").out == ""  # without it, it reads from nobody
+
+
+@pytest.mark.req("O-01")
+def test_a_large_file_is_poured_in_as_fast_as_the_command_reads_and_arrives_whole() -> None:
+    data = bytes(range(256)) * 80_000
+
+    ran = subprocess.run(
+        [*COMMAND, "run", "--stdin", "--", "sha256sum"], input=data, capture_output=True, timeout=LONGEST
+    )
+
+    assert (ran.returncode, ran.stdout.split()[:1]) == (0, [hashlib.sha256(data).hexdigest().encode()])
+
+
+@pytest.mark.req("O-01")
+def test_input_that_the_command_does_not_want_keeps_nobody_from_ending() -> None:
+    ran = subprocess.run(
+        [*COMMAND, "run", "--stdin", "--", "exec <&-; sleep 0.3; exit 6"],
+        input=b"x" * 300_000,
+        capture_output=True,
+        timeout=LONGEST,
+    )
+
+    assert ran.returncode == 6
+
+
+@pytest.mark.req("O-01", "O-08")
+def test_whoever_ends_the_input_ends_it_also_while_an_attached_run_could_still_write() -> None:
+    child = subprocess.Popen(
+        [*COMMAND, "run", "--stdin", "--", "echo up; cat"], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
+    assert child.stdin is not None
+    assert child.stdout is not None
+    child.stdin.write(b"x" * 100_000 + b"\n")
+    child.stdin.flush()
+    assert child.stdout.readline() == b"up\n"
+    assert len(child.stdout.readline()) == 100_001
+    (here,) = taskyard("ps", "--json").data
+
+    assert taskyard("send", here["id"], "--eof", "-n", "").code == 0
+
+    assert child.wait(timeout=LONGEST) == 0
+    child.communicate()
 
 
 @pytest.mark.req("B-05", "B-11")

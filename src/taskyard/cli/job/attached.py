@@ -17,11 +17,11 @@ import signal
 import time
 
 from taskyard.cli.hang_up import is_lost, mute_lost
+from taskyard.cli.job.job_input import JobInput
 from taskyard.disk.inotify import Inotify
-from taskyard.errors import BackgroundDisabled, JobEnded, TaskyardError
+from taskyard.errors import BackgroundDisabled, TaskyardError
 from taskyard.runtime.folder import JobFolder
 from taskyard.runtime.keeper.others import send
-from taskyard.runtime.steering import tell
 from taskyard.runtime.waiting import keeper_pidfd
 from taskyard.typed import NamedTuple
 
@@ -38,9 +38,6 @@ _BLIND_LOOK = 0.1
 
 #: A shell does not tell a running program that it is in the foreground again: so often we look, in seconds.
 _FOREGROUND_LOOK = 0.5
-
-#: Input that the command does not read yet is offered again this often, in seconds.
-_OFFER_EVERY = 0.05
 
 #: How much longer than its grace a stop may take before we say that it did not succeed.
 _BEYOND = 8.0
@@ -83,8 +80,8 @@ class Attached:
         self._folder = JobFolder(jobs.home, job.id)
         self._signals, self._keyboard, self._live = signals, keyboard, live
         self._hint, self._reads = hint, reads
-        self._held = b""  # typed, and not taken yet
-        self._offer_at = self._look_at = 0.0
+        self._input = JobInput(jobs.home, job.id)
+        self._look_at = 0.0
         self._input_is_over = False
         self._stops, self._signal, self._gives_up = 0, 0, float("inf")
         self._is_done = self._moved = False
@@ -101,6 +98,7 @@ class Attached:
             self._to_background()
             raise
         finally:
+            self._input.close()
             self._live.leave()
         return Seen(self._jobs.wait(self._job.id, timeout=0.0 if self._is_done else _BEYOND), self._signal, self._moved)
 
@@ -141,23 +139,27 @@ class Attached:
             more = self._live.show()
             self._tell_status()
             self._listen(poll)
+            pipe = self._input.listen(poll)
             patience = 0.0 if more else self._patience(blind=events is None)
             ready = {fd for fd, _ in poll.poll(patience * 1000)}
+            if pipe is not None:
+                poll.unregister(pipe)
             if events is not None and events.fd in ready:
                 events.read()
             for number in self._signals.read():  # before any key: what came first, such as a new size, goes first
                 self._heard(number)
             if 0 in ready and not self._is_done:
                 self._typed(self._keyboard.read())
-            elif self._held and time.monotonic() >= self._offer_at:
-                self._offer()
+            elif pipe is None or pipe in ready:
+                self._input.go_on()
             self._is_done = self._is_done or time.monotonic() > self._gives_up
             if keeper in ready:
                 return
 
     def _listen(self, poll: select.poll) -> None:
         """Read standard input if it means something to us, and what was read before was taken."""
-        wanted = (self._keyboard.is_on or self._reads) and not self._held and not self._input_is_over
+        reads = self._reads and not self._input.is_closed
+        wanted = (self._keyboard.is_on or reads) and self._input.is_taken and not self._input_is_over
         if wanted:
             poll.register(0, select.POLLIN)
             return
@@ -168,7 +170,7 @@ class Attached:
 
     def _patience(self, *, blind: bool) -> float:
         now = time.monotonic()
-        moments = [self._gives_up, self._offer_at if self._held else float("inf")]
+        moments = [self._gives_up, self._input.next_offer]
         moments.append(self._look_at if self._keyboard.is_elsewhere else self._live.next_drawing)
         if blind:
             moments.append(now + _BLIND_LOOK)
@@ -198,27 +200,14 @@ class Attached:
                 self._hang_up()
                 return
             if self._reads and self._keyboard.how != "raw":
-                self._wish({"do": "close_input"})
+                self._input.end()
             return
         before, leave = self._keyboard.split(data)
         if self._reads and before:
-            self._held = before
-            self._offer()
+            how = "keys" if self._keyboard.how == "raw" else "lines" if self._keyboard.is_on else "poured"
+            self._input.take(before, how=how)
         if leave and self._to_background(tell_person=True):
             self._moved = self._is_done = True
-
-    def _offer(self) -> None:
-        """Hand over what was typed; keys at once, lines when they are taken."""
-        wish: dict[str, object] = {"do": "answer", "text": self._held.decode("utf-8", "surrogateescape")}
-        if send(self._folder, wish) if self._keyboard.how == "raw" else self._wish(wish):
-            self._held = b""
-        self._offer_at = time.monotonic() + _OFFER_EVERY
-
-    def _wish(self, wish: dict[str, object]) -> bool:
-        try:
-            return tell(self._jobs.home, self._job.id, wish)
-        except JobEnded:
-            return True  # too late, and no matter any more
 
     # -- leaving -------------------------------------------------------------------------------
 

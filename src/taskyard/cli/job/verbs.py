@@ -158,7 +158,8 @@ SEND = Command(
     _send,
     _send_arguments,
     "Type into a job that was started with --stdin or --pty, whoever started it. TEXT is sent as a line;\n"
-    "without it, everything on standard input is sent as it is.",
+    "without it, everything on standard input is sent as it is. At most 1,000,000 bytes at once: of more\n"
+    "nothing is sent, and with --eof the input is not ended either.",
     examples=(
         "taskyard send b3k9x0q2m y",
         "taskyard send b3k9x0q2m --eof < answers.txt",

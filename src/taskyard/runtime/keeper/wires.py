@@ -12,6 +12,7 @@ import select
 import time
 
 from taskyard.disk.processes import process_start
+from taskyard.runtime import input_pipe
 from taskyard.runtime.keeper import command, kernel
 from taskyard.runtime.keeper.control import Wishes
 from taskyard.runtime.keeper.signals import HEARD, signal
@@ -76,18 +77,16 @@ class Wires:
 
     def start(self, request: Request, output: int) -> int:
         """Start the command with what it reads from and writes to; its process number."""
-        self._let_go()
+        self.let_go()
         if request.pty:
             return self._start_in_terminal(request, output)
         if not request.stdin:
             return command.start(request.plan, output=output, stdin=None)
-        theirs, self._input = os.pipe2(os.O_CLOEXEC)
+        theirs, self._input = input_pipe.make(self._born.descriptor)
         try:
-            pid = command.start(request.plan, output=output, stdin=theirs)
+            return command.start(request.plan, output=output, stdin=theirs)
         finally:
             os.close(theirs)
-        os.set_blocking(self._input, False)  # one who does not read must not stop us
-        return pid
 
     def _start_in_terminal(self, request: Request, output: int) -> int:
 
@@ -108,13 +107,14 @@ class Wires:
         self._poll.register(ours, select.POLLIN)
         return pid
 
-    def _let_go(self) -> None:
-        """Close what an earlier attempt read from, with what its terminal still shows kept."""
+    def let_go(self) -> None:
+        """Close what an attempt read from, with what its terminal still shows kept."""
         self.drain()
         if self._terminal is not None:
             self._poll.unregister(self._terminal)
         if self._input is not None:
             os.close(self._input)
+            input_pipe.remove(self._born.descriptor)
         self._input = self._terminal = None
         self._unread = b""
 
@@ -139,6 +139,7 @@ class Wires:
     def _take_no_more(self, pipe: int) -> None:
         """The command reads to the end of what it got; whoever looks at the job sees that it takes no more."""
         os.close(pipe)
+        input_pipe.remove(self._born.descriptor)
         self._input = None
         self._born.change(takesInput=False)
 
