@@ -12,7 +12,6 @@ import select
 import time
 
 from taskyard.disk.processes import process_start
-from taskyard.runtime import input_pipe
 from taskyard.runtime.keeper import command, kernel
 from taskyard.runtime.keeper.control import Wishes
 from taskyard.runtime.keeper.signals import HEARD, signal
@@ -82,6 +81,8 @@ class Wires:
             return self._start_in_terminal(request, output)
         if not request.stdin:
             return command.start(request.plan, output=output, stdin=None)
+        from taskyard.runtime import input_pipe  # only those that read need it
+
         theirs, self._input = input_pipe.make(self._born.descriptor)
         try:
             return command.start(request.plan, output=output, stdin=theirs)
@@ -113,8 +114,7 @@ class Wires:
         if self._terminal is not None:
             self._poll.unregister(self._terminal)
         if self._input is not None:
-            os.close(self._input)
-            input_pipe.remove(self._born.descriptor)
+            self._close(self._input)
         self._input = self._terminal = None
         self._unread = b""
 
@@ -138,10 +138,16 @@ class Wires:
 
     def _take_no_more(self, pipe: int) -> None:
         """The command reads to the end of what it got; whoever looks at the job sees that it takes no more."""
-        os.close(pipe)
-        input_pipe.remove(self._born.descriptor)
+        self._close(pipe)
         self._input = None
         self._born.change(takesInput=False)
+
+    def _close(self, way: int) -> None:
+        os.close(way)
+        if way != self._terminal:
+            from taskyard.runtime import input_pipe
+
+            input_pipe.remove(self._born.descriptor)
 
     def _type_on(self, terminal: int) -> None:
         """Hand the terminal what it takes of what was typed; the kernel tells when it takes more."""
