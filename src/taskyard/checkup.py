@@ -38,12 +38,25 @@ def doctor(
 
         if wrong is not None:
             yield wrong
+        else:
+            yield from _sinks()
         yield from check_claude(paths.claude_folder())
         for problem in load(project_here()).problems:
             yield Finding("hooks", problem.file, problem.text, "mend it; the other hooks are in force")
 
     files = files_of(folder_of(tasks_dir), paths.list_name(list), settings, foreign_writers)
     return Doctor(files, paths.home(), by=agent, beyond=beyond)
+
+
+def _sinks() -> Iterator[Finding]:
+    """What keeps every sink from telling anything."""
+    from taskyard.runtime.sinks import load_sinks
+
+    try:
+        load_sinks()
+    except (BadValue, Damaged) as error:
+        file = os.path.join(config.config_folder(os.environ), "config.toml")
+        yield Finding("settings", file, str(error), "mend it, or TASKYARD_SINKS_…; until then no sink is told")
 
 
 def _settings() -> tuple[config.Settings, Finding | None]:

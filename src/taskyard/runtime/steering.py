@@ -63,7 +63,7 @@ def stop(home: str, job_ids: Sequence[str], *, by: str = "", grace: float | None
 
 def asked_to_stop(home: str, job_ids: Sequence[str], *, by: str, grace: float | None) -> tuple[list[Job], float]:
     """Ask jobs to stop (without `by`: the person does); as they were before, and how long to wait for them."""
-    check_number("grace", grace, least=0.0, most=_LONGEST_GRACE)
+    check_number("grace", grace, least=0.0, most=_LONGEST_GRACE, unit="seconds")
     before = [look(home, job_id) for job_id in dict.fromkeys(job_ids)]
     wish = {"do": "stop", "by": by or PERSON, **({} if grace is None else {"grace": grace})}
     for job in before:

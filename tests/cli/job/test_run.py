@@ -150,6 +150,7 @@ def test_ids_that_nobody_issued_are_not_found_and_impossible_ones_refused(verb: 
         ["--", ""],
         ["--timeout", "-1", "--", "true"],
         ["--timeout", "0", "--", "true"],
+        ["--timeout", "32d", "--", "true"],
         ["--output-cap", "10", "--", "true"],
         ["--output-cap", "many", "--", "true"],
         ["--cwd", "/no/such/folder", "--", "true"],
@@ -353,3 +354,24 @@ def test_a_job_that_prints_nothing_says_so_when_it_is_asked() -> None:
 
     assert taskyard("logs", quiet).err == "[it has printed nothing so far]\n"
     prints(started("--", "echo", "something"), "something")
+
+
+@pytest.mark.parametrize("limit", ["32d", "99999d"])
+def test_a_time_limit_beyond_the_longest_is_refused_with_that(limit: str) -> None:
+    assert "at most 31d" in taskyard("run", "--timeout", limit, "--", "true").err
+
+
+@pytest.mark.req("N-08")
+def test_a_broken_setting_of_the_sinks_is_told_and_the_job_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TASKYARD_SINKS_BELL", "perhaps")
+
+    attached, machine = process("run", "--", "echo hi"), process("run", "--json", "--", "echo hi")
+    detached = taskyard("run", "-d", "--json", "--", "true")
+
+    assert (attached.code, attached.out) == (0, "hi\n")
+    assert attached.err.startswith("Warning: sinks.bell cannot be 'perhaps'")
+    for ran in (machine, detached):
+        (warning,) = json.loads(ran.out)["warnings"]
+        assert "sinks.bell" in warning
+    found = taskyard("doctor", "--json").data["findings"]
+    assert [finding["name"] for finding in found if "sinks.bell" in finding["why"]] == ["settings"]

@@ -25,6 +25,8 @@ def test_stopping_says_what_came_of_it_and_that_nothing_is_left() -> None:
     assert ran.code == 0
     assert re.fullmatch(rf"■ {naps}  A nap  stopped by ada, after \d+s; nothing of it is left\n", ran.out)
     assert marked("9392.5") == []
+    mine = started("--", "sleep", "60")
+    assert taskyard("stop", mine, "--json").data["stopped_by"] == "me"
     again = taskyard("stop", naps, "--json")
     assert (again.code, again.data["outcome"], again.data["stopped_by"]) == (0, "already_ended", "ada")
     assert "had ended already" in taskyard("stop", naps).out
