@@ -38,6 +38,8 @@ def doctor(
 
         if wrong is not None:
             yield wrong
+        else:
+            yield from _sinks()
         yield from check_claude(paths.claude_folder())
         yield from _jobs()
         for problem in load(project_here()).problems:
@@ -65,6 +67,17 @@ def _jobs() -> Iterator[Finding]:
 
 def _sentence(why: str) -> str:
     return f"{why[:1].upper()}{why[1:]}."
+
+
+def _sinks() -> Iterator[Finding]:
+    """What keeps every sink from telling anything."""
+    from taskyard.runtime.sinks import load_sinks
+
+    try:
+        load_sinks()
+    except (BadValue, Damaged) as error:
+        file = os.path.join(config.config_folder(os.environ), "config.toml")
+        yield Finding("settings", file, str(error), "mend it, or TASKYARD_SINKS_…; until then no sink is told")
 
 
 def _settings() -> tuple[config.Settings, Finding | None]:

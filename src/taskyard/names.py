@@ -141,8 +141,8 @@ def _unstorable(text: str, *, allow: frozenset[str]) -> str | None:
     return None
 
 
-def check_number(name: str, value: object, *, least: float, most: float, whole: bool = False) -> None:
-    """Refuse what is no number between two others; None passes.
+def check_number(name: str, value: object, *, least: float, most: float, whole: bool = False, unit: str = "") -> None:
+    """Refuse what is no number (of `unit`) between two others; None passes.
 
     Raises:
         BadValue: it is not.
@@ -150,4 +150,10 @@ def check_number(name: str, value: object, *, least: float, most: float, whole: 
     if value is None:
         return
     if isinstance(value, bool) or not isinstance(value, int if whole else (int, float)) or not least <= value <= most:
-        raise BadValue(name, value, f"a {'whole ' if whole else ''}number from {least:g} to {most:g}")
+        what = f"a {'whole ' if whole else ''}number{f' of {unit}' if unit else ''}"
+        raise BadValue(name, value, f"{what} from {_plain(least)} to {_plain(most)}")
+
+
+def _plain(number: float) -> str:
+    """A bound as people write it: 2,678,400 and 0.001."""
+    return f"{int(number):,}" if number == int(number) else f"{number:,}"

@@ -127,6 +127,12 @@ def test_what_is_no_notice_at_all_is_refused(home: str, text: str) -> None:
         verify(home, text)
 
 
+@pytest.mark.parametrize("text", ["{}", '{"id": null}', '[{"id": 7}]'])
+def test_one_without_an_id_is_refused_as_such(home: str, text: str) -> None:
+    with pytest.raises(NotGenuine, match="it has no id"):
+        verify(home, text)
+
+
 def test_the_body_of_a_notice_without_the_preamble_is_enough(home: str, one: Notice) -> None:
     assert verify(home, body(one)) == [one]
 

@@ -144,7 +144,7 @@ class Hosted:
             case {"do": "stop"}:
                 grace = wish.get("grace")
                 self._grace = float(grace) if isinstance(grace, (int, float)) and grace >= 0 else self._grace
-                self._stop(End("stopped", by=str(wish.get("by") or "")))
+                self._stop(End("stopped", by=str(wish.get("by") or "somebody")))
                 return True
             case {"do": "pause"}:
                 return self._pause(on=True)

@@ -84,7 +84,9 @@ def _records(value: object) -> list[Mapping[str, object]]:
 
 
 def _verified(home: str, record: Mapping[str, object]) -> Verified:
-    notice_id = str(record.get("id"))
+    notice_id = record.get("id")
+    if not isinstance(notice_id, str):
+        raise NotGenuine("it has no id")
     notice = outboxes.with_id(home, notice_id)
     if notice is None:
         raise NotFound(f"No notice {shown(notice_id)} was ever issued here.")

@@ -104,12 +104,14 @@ def look(job: Job) -> Look:
 
 
 def state(job: Job) -> str:
-    """A job's state in a word or two: `running`, `needs input`, `exit 3`, `timed out`."""
+    """A job's state in a word or two: `running`, `needs input`, `left running`, `exit 3`, `timed out`."""
     if job.end is not None:
         return _ended(job.end)
     if job.is_paused:
         return "paused"
-    return "needs input" if job.needs_input else job.status.value
+    if job.needs_input:
+        return "needs input"
+    return "left running" if job.left_running else job.status.value
 
 
 def _ended(end: End) -> str:

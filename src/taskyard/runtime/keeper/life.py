@@ -68,6 +68,7 @@ def _lived(born: Born, request: Request, queue: Queue) -> End:
     if queue.refused:
         return _never_ran("error", error=queue.refused)
     end = _attempts(born, request, wires)
+    wires.let_go()
     return end._replace(output_lost=wires.lost or end.output_lost)
 
 
@@ -92,7 +93,7 @@ def _attempts(born: Born, request: Request, wires: Wires) -> End:
         if end.status is not JobStatus.FAILED or attempt > request.retries:
             return end
         attempt += 1
-        _note_attempt(born, end, attempt)
+        _note_attempt(born, request, end, attempt)
         rest = Rest(request, attempt)
         while not rest.is_over:
             wires.sleep(rest.until, rest)
@@ -100,11 +101,16 @@ def _attempts(born: Born, request: Request, wires: Wires) -> End:
             return end._replace(cause="stopped", by=rest.stopped_by, at=now_ms())
 
 
-def _note_attempt(born: Born, end: End, attempt: int) -> None:
+def _note_attempt(born: Born, request: Request, end: End, attempt: int) -> None:
     """Write down how an attempt ended, and that another comes."""
     earlier = born.record.get("earlier")
     known = cast("list[object]", earlier) if isinstance(earlier, list) else []
-    born.change(attempt=attempt, earlier=[*known, end_to_json(end)][-_REMEMBERED:])
+    born.change(
+        attempt=attempt,
+        earlier=[*known, end_to_json(end)][-_REMEMBERED:],
+        takesInput=request.stdin or request.pty,
+        leftRunning=False,
+    )
 
 
 def finish(born: Born, end: End) -> dict[str, object] | None:
