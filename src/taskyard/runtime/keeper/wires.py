@@ -11,10 +11,10 @@ import os
 import select
 import time
 
-from taskyard.disk.processes import process_start
 from taskyard.runtime.keeper import command, kernel
 from taskyard.runtime.keeper.control import Wishes
 from taskyard.runtime.keeper.signals import HEARD, signal
+from taskyard.runtime.keeper.starter import end_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ class Wires:
         for number in HEARD:
             signal.signal(number, _noted)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, HEARD)
-        self._starter = _pidfd(request.starter)
+        self._starter = end_of(request.starter)
         for fd in (self._wake, born.control, self._starter):
             if fd is not None:
                 self._poll.register(fd, select.POLLIN)
@@ -284,21 +284,3 @@ def _set_window(terminal: int, window: Sequence[int]) -> None:
     import termios  # only those with a terminal need it
 
     fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", *window, 0, 0))
-
-
-def _pidfd(starter: Sequence[int] | None) -> int | None:
-    """Something to poll for the end of the very process that started us; one that is gone already is at its end."""
-    if starter is None:
-        return None
-    pid, start = starter
-    try:
-        fd = os.pidfd_open(pid)
-    except OSError:
-        fd = -1
-    if fd >= 0 and process_start(pid) == start:
-        return fd
-    ended, theirs = os.pipe2(os.O_CLOEXEC)
-    os.close(theirs)  # a pipe without a writer polls as a process that ended does
-    if fd >= 0:
-        os.close(fd)
-    return ended
