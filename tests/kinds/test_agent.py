@@ -253,5 +253,5 @@ def test_it_keeps_the_promises_of_a_job(tmp_path: Path) -> None:
     check_job_handler(
         quick=lambda: Agent("go", command=quick),
         failing=lambda: Agent("go", command=fails),
-        lasting=lambda: Agent("go", command=lasting),
+        endless=lambda: Agent("go", command=lasting),
     )
