@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from taskyard.runtime.kind import Spec
+    from taskyard.runtime.model import Job
     from taskyard.runtime.notice import Notice
 
 #: Seconds for anything that takes a moment.
@@ -52,6 +53,10 @@ class Yard(NamedTuple):
     home: str
     jobs: AsyncJobs
     kind: Samples
+
+    async def ended(self, spec: Spec) -> Job:
+        """A job that was started in the background, at its end."""
+        return await self.jobs.wait((await self.jobs.start(spec)).id, timeout=_SOON)
 
     def notices(self) -> list[Notice]:
         """Everything that was told, acknowledged."""
@@ -102,7 +107,7 @@ async def _a_start_answers_with_a_job_that_everybody_sees(yard: Yard) -> None:
 
 
 async def _what_goes_well_is_completed_and_told_once(yard: Yard) -> None:
-    ended = await yard.jobs.run(yard.kind.quick(), timeout=_SOON)
+    ended = await yard.ended(yard.kind.quick())
     assert ended.status is JobStatus.COMPLETED, f"{ended.status}: {ended.end}"
     assert ended.end is not None and ended.end.proof == "proved", f"{ended.end}"
     assert ended.end_time is not None and ended.end_time >= ended.start_time, "it ended before it began"
@@ -110,7 +115,7 @@ async def _what_goes_well_is_completed_and_told_once(yard: Yard) -> None:
 
 
 async def _what_fails_is_never_completed_and_says_why(yard: Yard) -> None:
-    ended = await yard.jobs.run(yard.kind.failing(), timeout=_SOON)
+    ended = await yard.ended(yard.kind.failing())
     assert ended.status is JobStatus.FAILED, f"{ended.status}: {ended.end}"
     assert ended.end is not None and (ended.end.error or ended.end.exit_code), f"it does not say why: {ended.end}"
     _assert_told(yard, ended.id, "failed")
