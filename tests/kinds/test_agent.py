@@ -179,7 +179,8 @@ assert sys.argv[1:] == ["-p", "--output-format", "stream-json", "--verbose"], sy
 prompt = sys.stdin.read()
 usage = {"input_tokens": 10, "cache_read_input_tokens": 90, "output_tokens": 5}
 say(type="system", subtype="init", session_id="s1")
-say(type="assistant", message={"content": [{"type": "tool_use", "name": "Read", "input": {"file_path": "x"}}], "usage": usage})
+used = {"type": "tool_use", "name": "Read", "input": {"file_path": "x"}}
+say(type="assistant", message={"content": [used], "usage": usage})
 say(type="user", message={"content": []})
 say(type="assistant", message={"content": [{"type": "text", "text": "Hi"}], "usage": usage})
 """
