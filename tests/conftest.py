@@ -38,6 +38,8 @@ def outside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for name in list(os.environ):
         if name.startswith(OUTSIDE) and name != "TASKYARD_SOAK":
             monkeypatch.delenv(name)
+    for name in ("COLUMNS", "LINES"):
+        os.unsetenv(name)  # readline sets them behind Python's back, and children inherit that
     home = tmp_path.with_name(f"{tmp_path.name}-home")
     home.mkdir(mode=0o700)
     for name, folder in {

@@ -13,7 +13,7 @@ import os
 
 from taskyard import config, paths
 from taskyard.app import files_of, folder_of
-from taskyard.errors import BadValue, Damaged
+from taskyard.errors import BadValue, Damaged, StorageError
 from taskyard.surroundings import project_here
 from taskyard.tasklist.doctor import Doctor, Finding
 from taskyard.tasklist.doctor.check_claude import check_claude
@@ -38,12 +38,46 @@ def doctor(
 
         if wrong is not None:
             yield wrong
+        else:
+            yield from _sinks()
         yield from check_claude(paths.claude_folder())
+        yield from _jobs()
         for problem in load(project_here()).problems:
             yield Finding("hooks", problem.file, problem.text, "mend it; the other hooks are in force")
 
     files = files_of(folder_of(tasks_dir), paths.list_name(list), settings, foreign_writers)
     return Doctor(files, paths.home(), by=agent, beyond=beyond)
+
+
+def _jobs() -> Iterator[Finding]:
+    """Jobs that `taskyard ps` cannot show, or shows without saying what they are."""
+    from taskyard.runtime.looking import damage
+
+    try:
+        for error in damage(paths.home()):
+            file = error.file if isinstance(error, Damaged) else error.path
+            yield Finding(
+                "damaged-job", file, _sentence(error.why), "read what is beside it, then remove the job's folder"
+            )
+    except StorageError as error:  # the folder of all of them
+        yield Finding(
+            "damaged-job", error.path, _sentence(error.why), "put the folder back, or remove what is in its place"
+        )
+
+
+def _sentence(why: str) -> str:
+    return f"{why[:1].upper()}{why[1:]}."
+
+
+def _sinks() -> Iterator[Finding]:
+    """What keeps every sink from telling anything."""
+    from taskyard.runtime.sinks import load_sinks
+
+    try:
+        load_sinks()
+    except (BadValue, Damaged) as error:
+        file = os.path.join(config.config_folder(os.environ), "config.toml")
+        yield Finding("settings", file, str(error), "mend it, or TASKYARD_SINKS_…; until then no sink is told")
 
 
 def _settings() -> tuple[config.Settings, Finding | None]:

@@ -33,6 +33,11 @@ def folder_name(what: str, name: str) -> str:
     return "".join(char if char in _SAFE else "-" * (1 + (ord(char) > 0xFFFF)) for char in name)
 
 
+def is_plain(text: str) -> bool:
+    """Whether nothing in `text` would change on its way to a folder name."""
+    return _SAFE.issuperset(text)
+
+
 def check_name(what: str, name: str) -> str:
     """`name`, if it can name a list, team or agent.
 
@@ -136,8 +141,8 @@ def _unstorable(text: str, *, allow: frozenset[str]) -> str | None:
     return None
 
 
-def check_number(name: str, value: object, *, least: float, most: float, whole: bool = False) -> None:
-    """Refuse what is no number between two others; None passes.
+def check_number(name: str, value: object, *, least: float, most: float, whole: bool = False, unit: str = "") -> None:
+    """Refuse what is no number (of `unit`) between two others; None passes.
 
     Raises:
         BadValue: it is not.
@@ -145,4 +150,10 @@ def check_number(name: str, value: object, *, least: float, most: float, whole: 
     if value is None:
         return
     if isinstance(value, bool) or not isinstance(value, int if whole else (int, float)) or not least <= value <= most:
-        raise BadValue(name, value, f"a {'whole ' if whole else ''}number from {least:g} to {most:g}")
+        what = f"a {'whole ' if whole else ''}number{f' of {unit}' if unit else ''}"
+        raise BadValue(name, value, f"{what} from {_plain(least)} to {_plain(most)}")
+
+
+def _plain(number: float) -> str:
+    """A bound as people write it: 2,678,400 and 0.001."""
+    return f"{int(number):,}" if number == int(number) else f"{number:,}"

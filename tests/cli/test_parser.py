@@ -81,3 +81,26 @@ def test_an_id_that_is_none_is_refused_and_nothing_is_added() -> None:
 
 def test_options_are_not_guessed_from_their_beginning() -> None:
     assert taskyard("task", "list", "--al").code == 2
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("run", "--timeout", "-5s", "--", "true"),
+        ("run", "--grace", "-1", "true"),
+        ("wait", "bnosuch12", "--timeout", "-5s"),
+        ("stop", "--grace", "-5s", "bnosuch12"),
+    ],
+)
+def test_a_number_below_nothing_is_a_value_that_is_refused_by_whoever_reads_it(words: tuple[str, ...]) -> None:
+    ran = taskyard(*words, "--json") if words[0] != "run" else taskyard("--json", *words)
+
+    assert ran.error["code"] == "bad_value"
+    assert "no less than nothing" in ran.error["message"]
+
+
+def test_numbers_of_a_command_within_the_command_are_its_own() -> None:
+    assert taskyard("run", "-q", "-d", "--name", "-5", "--", "true").code == 0
+    ran = taskyard("run", "-d", "--json", "echo", "--timeout", "-5", "--name", "-1")
+
+    assert ran.data["command"] == "echo --timeout -5 --name -1"

@@ -248,3 +248,36 @@ def test_many_clients_on_one_list_get_a_task_each() -> None:
 
     anyio.run(everyone)
     assert sorted(claimed, key=int) == [str(number) for number in range(1, 31)]
+
+
+@pytest.mark.req("N-07", "B-05")
+def test_calls_that_were_sent_together_acknowledge_nothing_of_each_other() -> None:
+    jobs = Jobs(home(), agent="ada")
+    job = jobs.start(Shell(["true"], on_parent_exit="keep"))
+    jobs.wait(job.id, timeout=20)
+    for _ in range(3):
+        server = Raw("--agent", "ada")
+        numbers = [server.begin("tools/call", {"name": "TaskList", "arguments": {}}) for _ in range(6)]
+        answers = [server.read() for _ in numbers]
+        told = [one for one in answers if "notices" in one["result"]["structuredContent"]]
+        assert len(told) == 1  # on one of them
+        server.kill()
+    jobs.close()
+
+
+@pytest.mark.req("M-02")
+def test_mail_that_was_read_comes_again_if_its_reader_dies_before_it_says_more() -> None:
+    with taskyard.open(list="demo", agent="bob") as bob:
+        bob.mail.open_box("ada")
+        bob.mail.send("bob", "ada", "hello")
+        first = Raw("--agent", "ada")
+        (message,) = first.call("ReadMail")["structuredContent"]["messages"]
+        assert (message["text"], message["redelivered"]) == ("hello", False)
+        first.kill()
+
+        second = Raw("--agent", "ada")
+        (again,) = second.call("ReadMail")["structuredContent"]["messages"]
+        assert (again["id"], again["redelivered"]) == (message["id"], True)
+        assert second.call("ReadMail")["structuredContent"]["messages"] == []
+        second.kill()
+        assert bob.mail.receipt(message["id"]) == "read"

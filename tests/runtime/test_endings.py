@@ -11,6 +11,7 @@ import pytest
 
 from support.jobs import kill_keeper, marked
 from support.wait import until
+from taskyard.disk.processes import stat_fields
 from taskyard.kinds.shell import Shell
 from taskyard.runtime.folder import JobFolder
 from taskyard.runtime.jobs import Jobs
@@ -123,3 +124,42 @@ def test_children_that_may_stay_keep_the_job_going(jobs: Jobs) -> None:
     assert time.monotonic() - began > 0.2
     assert ended.end is not None
     assert (ended.end.exit_code, ended.end.leftovers) == (7, 0)
+
+
+@pytest.mark.req("B-08", "B-09")
+def test_a_stop_of_children_that_may_stay_is_one_and_the_job_ended_as_its_command_did(jobs: Jobs) -> None:
+    job = jobs.start(Shell("sleep 9394.5 & setsid sleep 9394.5 & exit 3", leave_children=True))
+    until(lambda: jobs.get(job.id).left_running)
+
+    (stopped,) = jobs.stop(job.id)
+
+    end = stopped.job.end
+    assert end is not None
+    assert (stopped.outcome, end.cause, end.exit_code, end.leftovers) == ("stopped", "exited", 3, 2)
+    assert (end.by != "", stopped.job.left_running, marked("9394.5")) == (True, False, [])
+    assert jobs.stop(job.id)[0].outcome == "already_ended"
+
+
+@pytest.mark.req("B-08")
+def test_a_time_limit_holds_for_children_that_may_stay(jobs: Jobs) -> None:
+    job = jobs.run(Shell("sleep 9394.7 & exit 0", leave_children=True, timeout=0.5), timeout=10)
+
+    assert job.end is not None
+    assert (job.end.cause, job.end.exit_code, job.end.leftovers) == ("exited", 0, 1)
+    assert "time limit" in job.end.by
+    assert not marked("9394.7")
+
+
+@pytest.mark.req("B-09")
+def test_a_stop_while_leftovers_end_can_only_make_it_faster(jobs: Jobs, tmp_path: Path) -> None:
+    stubborn = f"( trap '' TERM; touch {tmp_path}/deaf; while :; do sleep 0.05; done )"
+    job = jobs.start(Shell(f"{stubborn} & until [ -e {tmp_path}/deaf ]; do sleep 0.01; done; exit 3", grace=0.8))
+    until(lambda: (pid := jobs.get(job.id).pid) is not None and stat_fields(str(pid)) is None)
+    began = time.monotonic()
+
+    (stopped,) = jobs.stop(job.id, grace=30.0)
+
+    end = stopped.job.end
+    assert end is not None
+    assert (stopped.outcome, end.cause, end.exit_code) == ("already_ended", "exited", 3)
+    assert time.monotonic() - began < 5

@@ -82,7 +82,7 @@ def test_a_job_without_an_end_is_never_touched_even_if_nobody_keeps_it(tmp_path:
 
     done = tidy(tmp_path, quota=0, days=0)
 
-    assert (gone(done), done.store.running, done.store.strange) == ([], 1, 0)
+    assert (gone(done), done.store.unread, done.store.running) == ([], 1, 0)
     assert os.path.exists(folder.record)
 
 

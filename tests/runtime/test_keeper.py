@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import itertools
 import json
 import os
@@ -96,6 +97,29 @@ def test_a_command_ignores_and_blocks_no_signal_whatever_its_starter_does(jobs: 
         0,
         0,
     ]
+
+
+@pytest.mark.req("B-07")
+@pytest.mark.parametrize("alone", [False, True])
+def test_nothing_that_its_starter_has_open_is_held_by_a_job_or_its_keeper(
+    jobs: Jobs, alone: bool, tmp_path: Path
+) -> None:
+    one = Jobs(jobs.home, alone=alone)
+    mine = os.open(tmp_path / "mine", os.O_RDWR | os.O_CREAT)
+    high = fcntl.fcntl(mine, fcntl.F_DUPFD, 200)
+    os.set_inheritable(mine, True)
+    fcntl.flock(mine, fcntl.LOCK_EX)
+    try:
+        job = one.start(Shell("ls -l /proc/self/fd; exec sleep 30"))
+    finally:
+        os.close(mine)
+        os.close(high)
+
+    with open(tmp_path / "mine", encoding="utf-8") as again:
+        fcntl.flock(again, fcntl.LOCK_EX | fcntl.LOCK_NB)  # refused while anybody else has it open
+    until(lambda: "2 -> " in Path(job.output_file).read_text("utf-8"))
+    assert "mine" not in Path(job.output_file).read_text("utf-8")
+    one.close()
 
 
 @pytest.mark.req("O-08", "N-04")

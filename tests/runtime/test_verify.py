@@ -16,7 +16,7 @@ from taskyard.runtime import outboxes
 from taskyard.runtime.notice import Notice, to_json
 from taskyard.runtime.notice_text import body, envelope, for_model
 from taskyard.runtime.notices import Outbox
-from taskyard.runtime.verify import verify
+from taskyard.runtime.verify import verified, verify
 
 pytestmark = pytest.mark.req("N-07")
 
@@ -127,5 +127,56 @@ def test_what_is_no_notice_at_all_is_refused(home: str, text: str) -> None:
         verify(home, text)
 
 
+@pytest.mark.parametrize("text", ["{}", '{"id": null}', '[{"id": 7}]'])
+def test_one_without_an_id_is_refused_as_such(home: str, text: str) -> None:
+    with pytest.raises(NotGenuine, match="it has no id"):
+        verify(home, text)
+
+
 def test_the_body_of_a_notice_without_the_preamble_is_enough(home: str, one: Notice) -> None:
     assert verify(home, body(one)) == [one]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"redelivered": True},
+        {"redelivered": 0},
+        {"redelivered": None},
+        {"orphaned_from": "bob"},
+        {"orphaned_from": False},
+    ],
+)
+@pytest.mark.parametrize("taken", [False, True])
+def test_a_delivery_that_cannot_be_is_refused(
+    home: str, one: Notice, change: dict[str, object], *, taken: bool
+) -> None:
+    with Outbox(home, "ada") as outbox:
+        if taken:
+            assert len(outbox.take()) == 1
+        with pytest.raises(NotGenuine):
+            verify(home, {**to_json(one), **change})
+
+
+def test_what_was_redelivered_is_proved_until_it_is_read(home: str, one: Notice) -> None:
+    with Outbox(home, "ada") as outbox:
+        outbox.take()
+    (again,) = Outbox(home, "ada").waiting()
+    assert again.redelivered
+
+    assert verified(home, to_json(again))[0].unproved == ("orphaned_from",)
+    assert verified(home, to_json(one))[0].unproved == ("redelivered", "orphaned_from")  # its first delivery
+
+    with Outbox(home, "ada") as outbox:
+        outbox.take()
+        outbox.ack([one.id])
+    for given in (again, one):
+        assert verified(home, to_json(given))[0].unproved == ("redelivered", "orphaned_from")
+    assert verified(home, json.dumps(signed_part(one)))[0].unproved == ()
+    assert verified(home, envelope(one))[0].unproved == ()
+
+
+def test_whom_it_was_meant_for_may_be_said_of_one_that_somebody_else_got(home: str, one: Notice) -> None:
+    (found,) = verified(home, {**to_json(one), "orphaned_from": "ada"})
+
+    assert found.unproved == ("orphaned_from",)

@@ -28,7 +28,7 @@ def job_folder(home: str, **record: object) -> JobFolder:
 def end_job(home: str, recipient: str = "me", *, exit_code: int = 0, at: int | None = None, **record: object) -> str:
     """End a job of `recipient`; its id."""
     folder = job_folder(home, recipient=recipient, **record)
-    finish(folder, End("exited", exit_code, at=now_ms() if at is None else at))
+    finish(folder, End("exited", exit_code, proof="proved", at=now_ms() if at is None else at))
     return folder.id
 
 

@@ -149,3 +149,23 @@ def on_a_terminal(
 def _take_terminal() -> None:
     """Make the terminal ours, as a login does: its keys become signals for us."""
     fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+
+
+def before_hang_up(words: list[str], *, until_shown: bytes, leads: bool = True) -> tuple[subprocess.Popen[bytes], int]:
+    """`taskyard WORDS` on a terminal, once it has shown something; who closes the descriptor takes that away.
+
+    `leads`: it leads the session of the terminal, and so the kernel tells it.
+    """
+    ours, theirs = pty.openpty()
+    child = subprocess.Popen(
+        [sys.executable, "-m", "taskyard", *words],
+        stdin=theirs,
+        stdout=theirs,
+        stderr=theirs,
+        env={**os.environ, "TERM": "xterm"},
+        start_new_session=True,
+        preexec_fn=_take_terminal if leads else None,
+    )
+    os.close(theirs)
+    shown(ours, until_shown)
+    return child, ours

@@ -48,8 +48,10 @@ def test_each_job_comes_once_below_the_one_it_is_inside_of_also_in_a_circle() ->
 )
 def test_how_a_job_ended_is_said_in_words(end: End, words: str) -> None:
     assert how_it_ended(end) == words
-    line = ended_line(job(status=end.status, end=end), Style(ascii=True))
-    assert line.endswith(f" b00000001  npm test  {words}, after 0s")
+    ended = job(status=end.status, end=end)
+    assert ended_line(ended, Style(ascii=True)).endswith(f" b00000001  npm test  {words}")
+    ended = ended._replace(end=end._replace(duration_ms=41_000))
+    assert ended_line(ended, Style(ascii=True)).endswith(f" b00000001  npm test  {words}, after 41s")
 
 
 @pytest.mark.req("U-01")

@@ -12,10 +12,11 @@ import sys
 
 from taskyard import config, paths
 from taskyard.cli.command import Command
-from taskyard.cli.output import is_terminal, print_json, style
+from taskyard.cli.output import is_terminal, print_json, style, warn
 from taskyard.cli.values import whole
-from taskyard.errors import BadValue, UsageError
+from taskyard.errors import BadValue, Damaged, UsageError
 from taskyard.runtime.finding import find_folder
+from taskyard.runtime.liveness import keeper_of
 from taskyard.runtime.looking import look
 from taskyard.runtime.output import CHUNK, Output
 from taskyard.runtime.output_text import TerminalText, for_terminal, whole_characters
@@ -55,6 +56,7 @@ def _run(args: Args) -> int:
     pattern = _checked(args)
     output = Output(find_folder(paths.home(), args.job))
     is_over = os.path.lexists(output.folder.end)  # asked before anything is read
+    wrong = None if is_over else _damage(output)
     if args.as_json:
         shown: _Json | _Printed = _Json(args, pattern, is_over=is_over)
         parts = _parts(args, output) if args.follow else iter([_one_part(args, output)])
@@ -67,9 +69,27 @@ def _run(args: Args) -> int:
     shown.finish()
     if not (args.follow or args.as_json or args.quiet) and not output.end():
         _note("it printed nothing" if is_over else "it has printed nothing so far")
+    if wrong is not None:
+        warn(str(wrong))
     if args.follow:
         shown.tell_end(wait(paths.home(), args.job, _BOOKS))
     return 0
+
+
+def _damage(output: Output) -> Damaged | None:
+    """What is wrong with a job that nobody keeps and that does not say what it is.
+
+    Raises:
+        Damaged: the same, where there is no output to show all the same.
+    """
+    if keeper_of(output.folder) is None:
+        try:
+            look(output.folder.home, output.folder.id)
+        except Damaged as error:
+            if not output.end():
+                raise
+            return error
+    return None
 
 
 def _checked(args: Args) -> re.Pattern[str] | None:

@@ -80,6 +80,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     except OSError as error:
         if error.filename is not None or not _is_full(error):
             raise
+        from taskyard.cli.hang_up import HUNG_UP, mute_lost
+
+        if mute_lost():
+            return HUNG_UP
         sys.stderr.write(f"Error: The output could not be written: {error.strerror}.\n")
         from taskyard.cli.output import say_no_more
 

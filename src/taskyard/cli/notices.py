@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from taskyard.cli.command import Args
     from taskyard.cli.parser import Parser
     from taskyard.runtime.notice import Notice
+    from taskyard.runtime.verify import Verified
 
 ROWS = {
     "": Row("taskyard.cli.notices:LIST", "What waits, left where it is"),
@@ -134,15 +135,25 @@ def _verify_arguments(parser: Parser) -> None:
 
 
 def _verify(args: Args) -> int:
-    from taskyard.runtime.verify import verify
+    from taskyard.runtime.verify import verified
 
-    found = verify(paths.home(), _given(args.file))
+    found = verified(paths.home(), _given(args.file))
     return answer(
         args,
-        lambda: [{"id": notice.id, "task_id": notice.task_id, "genuine": True} for notice in found],
-        lambda: (f"Genuine: {notice.id}, about job {notice.task_id}" for notice in found),
-        ids=(notice.id for notice in found),
+        lambda: [_verified_json(one) for one in found],
+        lambda: map(_verified_line, found),
+        ids=(one.notice.id for one in found),
     )
+
+
+def _verified_json(one: Verified) -> dict[str, object]:
+    facts = {"id": one.notice.id, "task_id": one.notice.task_id, "genuine": True}
+    return {**facts, "unproved": list(one.unproved)}
+
+
+def _verified_line(one: Verified) -> str:
+    beside = f"; not proved, since not signed: {', '.join(one.unproved)}" if one.unproved else ""
+    return f"Genuine: {one.notice.id}, about job {one.notice.task_id}{beside}"
 
 
 def _given(file: str) -> str:
@@ -209,7 +220,8 @@ VERIFY = Command(
     _verify,
     _verify_arguments,
     "Check that notices are genuine, word for word: a changed byte is refused, and so is an id that was never\n"
-    "issued. Takes the XML a model got, or the JSON a program got.",
+    "issued. Takes the XML a model got, or the JSON a program got. How a notice was delivered is not signed: what of\n"
+    "it cannot be is refused, and what nobody can know any more is named.",
     examples=(
         "taskyard notices take --json | tee got.json | taskyard notices verify",
         "taskyard notices verify got.json",

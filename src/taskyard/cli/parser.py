@@ -82,11 +82,31 @@ class Parser(argparse.ArgumentParser):
         Raises:
             UsageError: they make no sense.
         """
-        return self.parse_args(self._options_first(self._joined(words)))
+        return self.parse_args(self._options_first(self._joined(self._with_values(words))))
 
     def error(self, message: str) -> NoReturn:
         """Raise instead of printing: the edge reports."""
         raise UsageError(f"{message[:1].upper()}{message[1:]}. See `{self.prog} -h`.")
+
+    def _with_values(self, words: Sequence[str]) -> list[str]:
+        """`--timeout -5s` as `--timeout=-5s`: a number is a value, and whoever reads it says what is wrong with it.
+
+        A command within the command is left as it is.
+        """
+        joined: list[str] = []
+        known, at = self.options, 0
+        has_command = any(action.nargs == argparse.REMAINDER for action in self.known)
+        while at < len(words):
+            word = words[at]
+            if word == "--" or (has_command and not word.startswith("-")):
+                break
+            at += 1
+            joined.append(word)
+            action = known.get(word)
+            if action is not None and action.nargs is None and at < len(words):
+                joined[-1:] = [f"{word}={words[at]}"] if _is_negative(words[at]) else [word, words[at]]
+                at += 1
+        return [*joined, *words[at:]]
 
     def _joined(self, words: Sequence[str]) -> list[str]:
         """`--blocked-by 1 2,3 Subject` as `--blocked-by=1,2,3 Subject`."""
@@ -146,6 +166,10 @@ class Parser(argparse.ArgumentParser):
             add("-v", "--verbose", action="store_true", help="Say which list is used, and why."),
             add("--no-color", action="store_true", help="Without colours, as NO_COLOR=1."),
         )
+
+
+def _is_negative(word: str) -> bool:
+    return word.startswith("-") and word[1:2].isdigit()
 
 
 def _formatter(prog: str) -> argparse.HelpFormatter:

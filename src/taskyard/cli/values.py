@@ -32,12 +32,14 @@ def word_list(text: str) -> list[str]:
     return [word.strip() for word in text.split(",") if word.strip()]
 
 
-def seconds(text: str) -> float:
-    """`90`, `90s`, `30m`, `1h30m`, `2d` in seconds.
+def seconds(text: str, *, most: float = LONGEST) -> float:
+    """`90`, `90s`, `30m`, `1h30m`, `2d` in seconds; `most` is a number of days, in seconds too.
 
     >>> [seconds(text) for text in ("90", "1.5h", "1h30m", "2d")]
     [90.0, 5400.0, 5400.0, 172800.0]
     """
+    if text.strip().startswith("-"):
+        raise BadValue("A duration", text, "no less than nothing, such as 90s or 30m")
     total, number = 0.0, ""
     for char in text.strip().lower().replace(" ", ""):
         if char.isascii() and (char.isdigit() or char == "."):
@@ -51,8 +53,8 @@ def seconds(text: str) -> float:
         if total:
             raise _bad_duration(text)  # `1h30`: minutes or seconds?
         total = _number(number, text)
-    if not 0 < total <= LONGEST:
-        raise _bad_duration(text)
+    if not 0 < total <= most:
+        raise BadValue("A duration", text, f"more than 0 and at most {most / 86_400:,.0f}d, such as 90s or 30m")
     return total
 
 

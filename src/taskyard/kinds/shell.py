@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import shlex
+from _collections_abc import Mapping, Sequence  # what every interpreter has loaded; `collections` it has not
 
 from taskyard.config import SMALLEST_CAP
 from taskyard.errors import BadText, BadValue
@@ -18,13 +19,13 @@ from taskyard.typed import NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable
 
 #: A name for people fits on a line.
 _LONGEST_NAME = 200
 
 #: A month: longer limits are typing errors.
-_LONGEST_TIME = 31 * 86_400.0
+LONGEST_TIME = 31 * 86_400.0
 
 
 class Shell(NamedTuple):
@@ -32,7 +33,7 @@ class Shell(NamedTuple):
 
     command: str | Sequence[str]  #: text for bash, or words that run without a shell
     cwd: str | None = None  #: where; the current folder if not given
-    env: Mapping[str, str] | None = None  #: its whole environment; this process's if not given
+    env: Mapping[str, str] | None = None  #: its whole environment, where `--env` adds; this process's if not given
     name: str | None = None  #: one line for people; the command if not given
     timeout: float | None = None  #: seconds until it is ended; pauses do not count
     output_cap: int | None = None  #: bytes on disk; the newest half is kept
@@ -93,6 +94,7 @@ class Shell(NamedTuple):
         )
 
     def _check(self) -> None:
+        self._check_types()
         _check_words("command", [self.command] if isinstance(self.command, str) else self.command)
         if not self.argv or not self.argv[0] or not self.text.strip():
             raise BadText("command", "is empty")
@@ -100,11 +102,11 @@ class Shell(NamedTuple):
             check_text("name", self.name, longest=_LONGEST_NAME, allow_empty=False)
             if "\n" in self.name or "\r" in self.name:
                 raise BadText("name", "has more than one line")
-        check_number("timeout", self.timeout, least=0.001, most=_LONGEST_TIME)
-        check_number("grace", self.grace, least=0.0, most=3600.0)
-        check_number("output cap", self.output_cap, least=SMALLEST_CAP, most=1 << 50, whole=True)
+        check_number("timeout", self.timeout, least=0.001, most=LONGEST_TIME, unit="seconds")
+        check_number("grace", self.grace, least=0.0, most=3600.0, unit="seconds")
+        check_number("output cap", self.output_cap, least=SMALLEST_CAP, most=1 << 50, whole=True, unit="bytes")
         check_number("retries", self.retries, least=0, most=1000, whole=True)
-        check_number("retry delay", self.retry_delay, least=0.0, most=3600.0)
+        check_number("retry delay", self.retry_delay, least=0.0, most=3600.0, unit="seconds")
         if self.kind not in ("bash", "monitor"):
             raise BadValue("kind", self.kind, '"bash" or "monitor"')
         if self.on_parent_exit not in (None, "kill", "keep"):
@@ -112,6 +114,20 @@ class Shell(NamedTuple):
         if self.cwd is not None and not os.path.isdir(self.cwd):
             raise BadValue("cwd", self.cwd, "a folder that exists")
         _check_env(self.env or {})
+
+    def _check_types(self) -> None:
+        """Refuse what Python lets through and nobody meant: its checkers may not have been asked."""
+        given: Mapping[str, object] = self._asdict()
+        if not isinstance(given["command"], (str, Sequence)) or isinstance(given["command"], bytes):
+            raise BadValue("command", given["command"], "text for bash, or a list of words")
+        for name in ("stdin", "pty", "leave_children"):
+            if not isinstance(given[name], bool):
+                raise BadValue(name, given[name], "True or False")
+        for name in ("cwd", "name", "tool_use_id"):
+            if not isinstance(given[name], (str, type(None))):
+                raise BadValue(name, given[name], "text")
+        if not isinstance(given["env"], (Mapping, type(None))):
+            raise BadValue("env", given["env"], "names with their values, such as {**os.environ, 'CI': '1'}")
 
     @property
     def description(self) -> str:

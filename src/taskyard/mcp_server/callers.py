@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable
+from collections.abc import AsyncGenerator, Callable, Iterable
+from contextlib import asynccontextmanager
 from functools import partial
 from typing import Any, Protocol, TypeVar
 
@@ -72,6 +73,23 @@ class Caller:
             if self._is_gone:
                 raise Cancelled("A call")
             return await anyio.to_thread.run_sync(partial(act, self.yard))
+
+    @asynccontextmanager
+    async def asking(self) -> AsyncGenerator[None]:
+        """One call of it, from its beginning to its answer."""
+        is_first = self._riding.begin()
+        try:
+            if is_first:
+                await self.with_notices(Riding.arrived)
+            yield
+        except BaseException:
+            self._riding.end(was_sent=False)
+            raise
+        self._riding.end()
+
+    def gave_mail(self, ids: Iterable[str]) -> None:
+        """Messages are on an answer to it."""
+        self._riding.gave_mail(ids)
 
     async def with_notices(self, act: Callable[[Riding], T]) -> T:
         """Do something with what waits for this caller."""

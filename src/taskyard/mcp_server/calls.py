@@ -22,10 +22,10 @@ from pydantic import PrivateAttr, ValidationError
 
 from taskyard.context import reminder_text
 from taskyard.errors import TaskyardError
-from taskyard.mcp_server.answers import Answer, malformed, refusal, result
+from taskyard.mcp_server.answers import Answer, Result, malformed, refusal, result
 from taskyard.mcp_server.arguments import Arguments
 from taskyard.mcp_server.callers import Caller, Callers
-from taskyard.mcp_server.riding import Ride, Riding
+from taskyard.mcp_server.riding import Ride
 from taskyard.mcp_server.task_ids import declared
 
 A = TypeVar("A", bound=Arguments)
@@ -91,7 +91,10 @@ class OurTool(Tool):
             caller = await self._callers.find(context.request_context)
         except TaskyardError as error:
             return result(refusal(error))
-        await caller.with_notices(Riding.arrived)
+        async with caller.asking():
+            return await self._answer(caller, arguments, context)
+
+    async def _answer(self, caller: Caller, arguments: dict[str, Any], context: Context[Any, Any]) -> Result:
         try:
             checked = cast("Arguments", self.fn_metadata.validate_arguments(arguments)["arguments"])
             answer = await self._spec.act(self._call(caller, context), checked)

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from taskyard.app import Yard
 from taskyard.errors import RecipientNotFound
 from taskyard.mcp_server import arguments, schemas, words
 from taskyard.mcp_server.answers import Answer
+from taskyard.mcp_server.bounds import LONGEST_TEXT, bounded, shortened
 from taskyard.mcp_server.calls import Call, Spec
+from taskyard.tasklist.message import Message
 
 EVERYONE = "*"
 
@@ -26,29 +29,42 @@ async def _send(call: Call, given: arguments.SendMessage) -> Answer:
 
 
 async def _read(call: Call, given: arguments.ReadMail) -> Answer:
-    def act(yard: Yard) -> Answer:
+    def act(yard: Yard) -> tuple[list[Message], int]:
         me = call.caller.name
-        taken = yard.mail.take(me, limit=given.limit, hold=call.caller.hold)
-        yard.mail.ack(me, [message.id for message in taken])
-        left = yard.mail.unread_count(me)
-        data = [
-            {
-                "id": message.id,
-                "from": message.sender,
-                "type": message.type,
-                "text": message.text,
-                "summary": message.summary,
-                "data": dict(message.data),
-                "sent_at": message.sent_at,
-            }
-            for message in taken
-        ]
-        lines = [f"From {message.sender} ({message.type}): {message.text}" for message in taken]
-        if left:
-            lines.append(f"… +{left} more: ReadMail again.")
-        return Answer("\n\n".join(lines) or "No mail", {"messages": data, "left": left})
+        waiting = yard.mail.peek(me, limit=given.limit)
+        taken = yard.mail.take(me, limit=_fitting(waiting), hold=call.caller.hold) if waiting else []
+        return taken, yard.mail.unread_count(me)
 
-    return await call.caller.on_list(act)
+    taken, left = await call.caller.on_list(act)
+    call.caller.gave_mail(message.id for message in taken)  # read when the caller asks for the next thing
+    lines = [f"From {message.sender} ({message.type}): {shortened(message.text)}" for message in taken]
+    if left:
+        lines.append(f"… +{left} more: ReadMail again.")
+    return Answer("\n\n".join(lines) or "No mail", {"messages": [_row(message) for message in taken], "left": left})
+
+
+def _row(message: Message) -> dict[str, object]:
+    return {
+        "id": message.id,
+        "from": message.sender,
+        "type": message.type,
+        "text": shortened(message.text),
+        "summary": message.summary,
+        "data": bounded(message.data),
+        "sent_at": message.sent_at,
+        "redelivered": message.redelivered,
+    }
+
+
+def _fitting(waiting: Sequence[Message]) -> int:
+    """How many of those that wait fit into one answer; always one, which is cut if it is long."""
+    room, count = LONGEST_TEXT, 0
+    for message in waiting:
+        room -= len(message.text) + 200
+        if room < 0 and count:
+            break
+        count += 1
+    return count
 
 
 MAIL_TOOLS: tuple[Spec[Any], ...] = (

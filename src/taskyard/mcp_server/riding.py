@@ -1,14 +1,15 @@
 """
 Notices that ride at the end of the next answer, since nothing of ours can begin a turn of a model.
 
-What an answer brought counts as read once its caller asks for the next thing. If the caller dies first it comes again:
-what was taken is in the hands of this process, which the kernel speaks for, or, where many callers share a
-process, for a time.
+What an answer brought, mail that was read among it, counts as read once its caller asks for the next thing, having had
+an answer to everything before: of several calls at once, the later ones may have been sent before any answer was seen.
+If the caller dies first it comes again: what was taken is in the hands of this process, which the kernel speaks for,
+or, where many callers share a process, for a time.
 """
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping
+from collections.abc import Container, Iterable, Mapping
 from typing import NamedTuple
 
 from taskyard.app import Yard
@@ -36,14 +37,38 @@ class Riding:
         self._outbox = yard.notices()
         self._hold = hold
         self._is_over = False
+        self._calls = 0  # on their way
         self._given: dict[str, Notice] = {}  # on an answer that was sent
+        self._mail: tuple[str, ...] = ()  # likewise
+        self._answered: tuple[tuple[str, ...], tuple[str, ...]] = ((), ())  # notices and mail before the last silence
         self._missed: dict[str, Notice] = {}  # on one that was not
 
+    def begin(self) -> bool:
+        """A call begins; whether it says that everything before it has arrived (`arrived`)."""
+        self._calls += 1
+        return self._calls == 1
+
+    def end(self, *, was_sent: bool = True) -> None:
+        """A call is answered, or given up: then mail that was on it stays in our hands, and comes again."""
+        self._calls -= 1
+        if not was_sent:
+            self._mail = ()
+        if self._calls == 0:
+            notices, mail = self._answered
+            self._answered = ((*notices, *self._given), (*mail, *self._mail))
+            self._given, self._mail = {}, ()
+
     def arrived(self) -> None:
-        """The caller asks for something: what the last answer brought has reached it."""
-        given, self._given = self._given, {}
-        if given:
-            self._outbox.ack(given)
+        """The caller has everything that it was answered before it fell silent."""
+        (notices, mail), self._answered = self._answered, ((), ())
+        if notices:
+            self._outbox.ack(notices)
+        if mail and self._yard.agent:
+            self._yard.mail.ack(self._yard.agent, mail)
+
+    def gave_mail(self, ids: Iterable[str]) -> None:
+        """Messages are on an answer."""
+        self._mail += tuple(ids)
 
     def next(self, *, but: Container[str] = ()) -> Ride:
         """What waits now, but for the jobs that the caller hears of another way; it is in its hands from here on."""

@@ -9,6 +9,7 @@ from taskyard.app import Yard
 from taskyard.errors import TaskNotFound
 from taskyard.mcp_server import arguments, schemas, words
 from taskyard.mcp_server.answers import Answer, refusal
+from taskyard.mcp_server.bounds import LONGEST_ECHO, shortened, task_data
 from taskyard.mcp_server.calls import Call, Spec
 from taskyard.mcp_server.listing import page, unreadable_in
 from taskyard.mcp_server.updating import delete, update
@@ -16,7 +17,6 @@ from taskyard.tasklist.extras import EXTRAS, labels_of
 from taskyard.tasklist.model import Task
 from taskyard.tasklist.picking import nothing_free
 from taskyard.view import model_text
-from taskyard.view.records import task_json
 
 
 async def _create(call: Call, given: arguments.TaskCreate) -> Answer:
@@ -33,7 +33,7 @@ async def _create(call: Call, given: arguments.TaskCreate) -> Answer:
         )
 
     task = await call.caller.on_list(act)
-    return Answer(model_text.created(task), {"task": task_json(task)}, task.notes)
+    return Answer(model_text.created(task), {"task": task_data(task, longest=LONGEST_ECHO)}, task.notes)
 
 
 async def _get(call: Call, given: arguments.TaskGet) -> Answer:
@@ -41,8 +41,8 @@ async def _get(call: Call, given: arguments.TaskGet) -> Answer:
         task = yard.tasks.get(given.task_id)
         listing = yard.tasks.list(internal=True)
         by_id = {other.id: other for other in listing}
-        text = model_text.details(task, by_id, unreadable=unreadable_in(listing))
-        return Answer(text, {"task": task_json(task)})
+        text = model_text.details(_shown(task), by_id, unreadable=unreadable_in(listing))
+        return Answer(text, {"task": task_data(task)})
 
     try:
         return await call.caller.on_list(act)
@@ -88,8 +88,12 @@ async def _claim(call: Call, given: arguments.TaskClaim) -> Answer:
         task = await call.caller.on_list(act)
     except TaskNotFound as error:
         return refusal(error, text=model_text.NOT_FOUND)
-    text = f"Claimed task #{task.id} for {call.caller.name}.\n{model_text.details(task, {task.id: task})}"
-    return Answer(text, {"task": task_json(task)}, task.notes)
+    text = f"Claimed task #{task.id} for {call.caller.name}.\n{model_text.details(_shown(task), {task.id: task})}"
+    return Answer(text, {"task": task_data(task)}, task.notes)
+
+
+def _shown(task: Task) -> Task:
+    return task._replace(description=shortened(task.description))
 
 
 def extras_of(given: arguments.Extras) -> dict[str, Any]:

@@ -9,10 +9,10 @@ from typing import Any
 from taskyard.errors import BadValue, TaskyardError
 from taskyard.mcp_server.answers import Answer
 from taskyard.mcp_server.arguments import TaskUpdate
+from taskyard.mcp_server.bounds import LONGEST_ECHO, task_data
 from taskyard.tasklist.model import Task
 from taskyard.tasklist.service import TaskList
 from taskyard.view import model_text
-from taskyard.view.records import task_json
 
 #: What an answer names, in the order models know.
 _FIELDS = {
@@ -54,7 +54,7 @@ def update(tasks: TaskList, given: TaskUpdate, extras: dict[str, Any]) -> Answer
     changed = [name for field, name in _FIELDS.items() if getattr(before, field) != getattr(task, field)]
     text = model_text.updated(task.id, changed) if changed else f"Nothing to change: task #{task.id} is as asked for."
     ready = f"Ready now: {', '.join(f'#{other}' for other in task.ready)}." if task.ready else ""
-    data = {"task": task_json(task), "changed": changed, "ready": list(task.ready)}
+    data = {"task": task_data(task, longest=LONGEST_ECHO), "changed": changed, "ready": list(task.ready)}
     return Answer(text, data, tuple(filter(None, (ready, *task.notes))))
 
 
@@ -64,7 +64,7 @@ def delete(tasks: TaskList, given: TaskUpdate) -> Answer:
     if others:
         raise BadValue("status", "deleted", "alone: a task that is removed has nothing else to change")
     gone = tasks.delete(given.task_id)
-    data = {"task": task_json(gone), "changed": ["deleted"], "ready": []}
+    data = {"task": task_data(gone, longest=LONGEST_ECHO), "changed": ["deleted"], "ready": []}
     return Answer(model_text.updated(gone.id, ["deleted"]), data)
 
 

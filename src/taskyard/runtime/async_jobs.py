@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from taskyard.runtime.hosting import Hosted
     from taskyard.runtime.jobs import Jobs
     from taskyard.runtime.kind import Spec
+    from taskyard.runtime.looking import Report
     from taskyard.runtime.model import Job
     from taskyard.runtime.output import Part
     from taskyard.runtime.registry import Registry
@@ -77,9 +78,12 @@ class AsyncJobs:
         """One job as it is now."""
         return self._jobs.get(job_id)
 
-    def list(self, *, ended: bool = False) -> Sequence[Job]:
-        """Every job that lives, oldest first; with `ended` also those that are over."""
-        return self._jobs.list(ended=ended)
+    def list(self, *, ended: bool = False, report: Report | None = None) -> Sequence[Job]:
+        """Every job that lives, oldest first; with `ended` also those that are over.
+
+        `report` gets what is wrong with each that cannot be read, and is left out.
+        """
+        return self._jobs.list(ended=ended, report=report)
 
     async def wait(self, job_id: str, *, timeout: float | None = None) -> Job:  # noqa: ASYNC109  # it answers, not raises
         """The job at its end, or as it is after `timeout` seconds."""

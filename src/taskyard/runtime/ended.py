@@ -12,6 +12,7 @@ import os
 import stat
 
 from taskyard.disk import files
+from taskyard.runtime.records import end_from_json, end_to_json, job_from_json
 from taskyard.shapes import as_object
 
 TYPE_CHECKING = False
@@ -26,10 +27,18 @@ _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
 #: Searched at a time.
 _CHUNK = 1 << 20
 
-#: No line is longer: what is of any length is cut to fit.
-_LONGEST_LINE = 4096
-_LONGEST_DESCRIPTION = 200
+#: No line is longer: text of any length is cut, and says so by its last character; the longest else is left out.
+_LONGEST_LINE = 1 << 14
+_LONGEST_COMMAND = 1000
+_LONGEST_TEXT = 200
 _LONGEST_TYPE = 40
+
+#: So many processes and jobs are named that it left behind.
+_NAMED = 100
+
+#: What stays of earlier attempts, and of how many.
+_ATTEMPTS = 20
+_OF_ATTEMPT = ("cause", "exitCode", "signal", "error", "at", "durationMs", "size")
 
 
 def ended_path(home: str) -> str:
@@ -38,19 +47,71 @@ def ended_path(home: str) -> str:
 
 
 def line_of(job: Job, end: End) -> dict[str, object]:
-    """What stays known of a job."""
-    return {
+    """What stays known of a job: all but what only mattered while it lived. What says nothing is left out."""
+    known: dict[str, object] = {
         "id": job.id,
-        "type": job.type[:_LONGEST_TYPE],
-        "description": job.description[:_LONGEST_DESCRIPTION],
+        "type": _cut(job.type, _LONGEST_TYPE),
+        "description": _cut(job.description),
+        "command": _cut(job.command, _LONGEST_COMMAND),
         "status": end.status.value,
-        "cause": end.cause[:_LONGEST_TYPE],
-        "exitCode": end.exit_code,
-        "signal": end.signal,
         "startTime": job.start_time,
         "endTime": end.at,
-        "size": end.size,
+        "agentId": _cut(job.agent_id),
+        "toolUseId": _cut(job.tool_use_id),
+        "parent": _cut(job.parent),
+        "depth": job.depth,
+        "onParentExit": _cut(job.on_parent_exit, _LONGEST_TYPE),
+        "isBackgrounded": job.is_backgrounded,
+        "attempt": job.attempt,
+        "retries": job.retries,
+        "earlier": [_attempt(one) for one in job.earlier[-_ATTEMPTS:]],
+        "facts": job.facts,
+        **_line_of_end(end),
     }
+    return _fitted({name: value for name, value in known.items() if value not in ("", [], {})})
+
+
+def _fitted(line: dict[str, object]) -> dict[str, object]:
+    sizes = {name: len(json.dumps(value)) + len(name) + 6 for name, value in line.items()}
+    while sum(sizes.values()) > _LONGEST_LINE:
+        largest = max(sizes, key=sizes.__getitem__)
+        del sizes[largest], line[largest]
+    return line
+
+
+def _line_of_end(end: End) -> dict[str, object]:
+    cut = end._replace(
+        cause=end.cause[:_LONGEST_TYPE],
+        error=_cut(end.error),
+        proof=end.proof[:_LONGEST_TYPE],
+        survivors=end.survivors[:_NAMED],
+        kept=tuple(one[:_LONGEST_TYPE] for one in end.kept[:_NAMED]),
+        by=_cut(end.by),
+        output_lost=_cut(end.output_lost),
+    )
+    gone = ("at", "base", "header")  # the first is `endTime`, the others are about a file that is no more
+    return {name: value for name, value in end_to_json(cut).items() if name not in gone}
+
+
+def _attempt(one: Mapping[str, object]) -> dict[str, object]:
+    kept = {name: one[name] for name in _OF_ATTEMPT if name in one}
+    return {name: _cut(value, _LONGEST_TYPE) if isinstance(value, str) else value for name, value in kept.items()}
+
+
+def _cut(text: str | None, longest: int = _LONGEST_TEXT) -> str:
+    if text is None or len(text) <= longest:
+        return text or ""
+    return text[: longest - 1] + "…"
+
+
+def remembered(home: str, job_id: str) -> Job | None:
+    """A job that gc took, as far as it is known: what lines of earlier versions do not tell is unknown."""
+    known = ended_index(home, job_id)
+    end = None if known is None else end_from_json({**known, "at": known.get("endTime")})
+    if known is None or end is None:
+        return None
+    job = job_from_json(known, status=end.status, end=end)
+    return None if job is None else job._replace(notified=True)
 
 
 def append(home: str, line: Mapping[str, object]) -> None:

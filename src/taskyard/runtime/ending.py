@@ -18,13 +18,13 @@ import json
 import os
 
 from taskyard.disk import files
-from taskyard.errors import BadName, Damaged, StorageError
+from taskyard.errors import Damaged, StorageError
 from taskyard.maildir import Box
 from taskyard.message_ids import is_id
-from taskyard.names import folder_name
 from taskyard.runtime import telling
 from taskyard.runtime.folder import JobFolder, forget_living, outbox
 from taskyard.runtime.job_hooks import tell_hooks
+from taskyard.runtime.recipients import is_box_name
 from taskyard.shapes import as_object
 
 TYPE_CHECKING = False
@@ -84,11 +84,7 @@ def _is_news(folder: JobFolder, news: Mapping[str, object]) -> bool:
     recipient, notice_id = news.get("recipient"), news.get("id")
     if not isinstance(recipient, str) or not isinstance(notice_id, str):
         return False
-    try:
-        safe = folder_name("an agent", recipient) == recipient
-    except BadName:
-        return False
-    return safe and is_id(notice_id) and news.get("taskId") == folder.id
+    return is_box_name(recipient) and is_id(notice_id) and news.get("taskId") == folder.id
 
 
 def _is_end(path: str) -> bool:

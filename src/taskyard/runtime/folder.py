@@ -129,5 +129,5 @@ def forget_living(folder: JobFolder) -> None:
 
 
 def outbox(home: str, recipient: str) -> str:
-    """Where notices for `recipient` (a folder name) wait."""
+    """Where notices for `recipient` (the name of a box) wait."""
     return f"{home}/outbox/{recipient}"

@@ -21,6 +21,7 @@ from taskyard.runtime.ending import read
 from taskyard.runtime.folder import JobFolder, living_folder, outbox
 from taskyard.runtime.ids import is_job_id
 from taskyard.runtime.liveness import keeper_of
+from taskyard.runtime.looking import glance
 from taskyard.runtime.records import end_from_json, job_from_json
 from taskyard.runtime.sweeping import disk_use, remove_folder
 from taskyard.typed import NamedTuple
@@ -148,12 +149,14 @@ def look(home: str) -> Store:
         # In this order: whoever ends a job writes the notice, then the end, then sends the notice off.
         if os.path.lexists(folder.notice):
             unread += 1
-        elif keeper_of(folder) is not None or not os.path.lexists(folder.end):
+        elif keeper_of(folder) is not None:
             running += 1
-        elif found is None:
-            strange += 1
-        else:
+        elif found is not None:
             over.append(found)
+        elif _is_lost(folder) or _ended(folder, own) is not None:
+            unread += 1  # the next who looks at it writes down that it is lost, and tells it; or it ended just now
+        else:
+            strange += 1
     waiting = _senders_of_waiting(home) if over else frozenset[str]()
     free = [one for one in over if sender_of(lone_id(one.job.id)) not in waiting]
     free.sort(key=lambda one: (one.at, one.job.id))
@@ -183,6 +186,14 @@ def _ended(folder: JobFolder, size: int) -> Ended | None:
     return Ended(job, end, at, size)
 
 
+def _is_lost(folder: JobFolder) -> bool:
+    """Whether a job that nobody keeps has yet to get its end; one that does not even say what it is gets none."""
+    try:
+        return not os.path.lexists(folder.end) and (read(folder.record) or {}).get("id") == folder.id
+    except StorageError:
+        return False  # a planted link
+
+
 def _senders_of_waiting(home: str) -> frozenset[str]:
     """Who sent the notices that nobody acknowledged yet, by the keys in their names."""
     names: list[str] = []
@@ -206,7 +217,7 @@ def _remove(home: str, one: Ended) -> bool:
     with lock:
         if not lock.try_take(0):
             return False
-        ended.append(home, ended.line_of(one.job, one.end))
+        ended.append(home, ended.line_of(glance(home, folder.id) or one.job, one.end))
         try:
             os.rename(folder.path, gone)
         except OSError as error:

@@ -14,37 +14,36 @@ The person is never gone.
 from __future__ import annotations
 
 from taskyard import instances
-from taskyard.errors import BadName
-from taskyard.names import folder_name
 from taskyard.runtime.ending import read
 from taskyard.runtime.folder import JobFolder
 from taskyard.runtime.ids import is_job_id
 from taskyard.runtime.liveness import keeper_of
 from taskyard.runtime.notice import PERSON
+from taskyard.runtime.recipients import box_name, recipient_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Container, Mapping
+    from collections.abc import Container
 
 #: Jobs inside jobs beyond this are a circle that somebody wrote by hand.
 _DEEPEST = 64
 
 
 def living(home: str) -> frozenset[str]:
-    """Everyone who lives, as folder names."""
-    return frozenset(folder_name("an agent", record.name) for record in instances.living(home))
+    """Everyone who lives, as names of boxes."""
+    return frozenset(box_name(record.name) for record in instances.living(home))
 
 
 def heir(home: str, job_id: str, meant_for: str, alive: Container[str]) -> str:
     """Who is to hear of a job now that its notice lies in the box of `meant_for`; `alive` are those that live.
 
-    All of them are folder names.
+    All of them are names of boxes.
     """
     record = read(JobFolder(home, job_id).record)
     if record is None:
         return meant_for
     for _ in range(_DEEPEST):
-        starter = _starter(record)
+        starter = recipient_of(record)
         if starter == PERSON or starter in alive:
             return starter
         parent = record.get("parent")
@@ -57,13 +56,6 @@ def heir(home: str, job_id: str, meant_for: str, alive: Container[str]) -> str:
         if record is None:
             break  # removed long ago, and whose it was with it
     return PERSON
-
-
-def _starter(record: Mapping[str, object]) -> str:
-    try:
-        return folder_name("an agent", str(record.get("recipient") or PERSON))
-    except BadName:
-        return PERSON
 
 
 def _is_dead(home: str, instance: object) -> bool:

@@ -5,6 +5,12 @@ from __future__ import annotations
 import os
 import sys
 
+from taskyard.disk.processes import open_descriptors
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
 #: Starts the command line from wherever this package is, with nothing of the caller's Python settings.
@@ -21,9 +27,12 @@ def start_helper(home: str, *words: str) -> None:
     Raises:
         OSError: it cannot be.
     """
-    null = [(os.POSIX_SPAWN_OPEN, fd, os.devnull, os.O_RDWR, 0) for fd in (0, 1, 2)]
+    streams: Sequence[tuple[object, ...]] = [
+        *((os.POSIX_SPAWN_OPEN, fd, os.devnull, os.O_RDWR, 0) for fd in (0, 1, 2)),
+        *((os.POSIX_SPAWN_CLOSE, fd) for fd in open_descriptors()),
+    ]
     command = [*_LET_GO, sys.executable, "-I", "-S", "-c", _PROGRAM, os.path.dirname(_PACKAGE), *words]
-    pid = os.posix_spawn(command[0], command, {**os.environ, "TASKYARD_HOME": home}, file_actions=null, setsid=True)
+    pid = os.posix_spawn(command[0], command, {**os.environ, "TASKYARD_HOME": home}, file_actions=streams, setsid=True)
     try:
         os.waitpid(pid, 0)
     except ChildProcessError:

@@ -1,4 +1,4 @@
-"""What a job takes over from the process that starts it: environment, folder, umask."""
+"""What a job takes over from the process that starts it: environment, folder, umask, terminal."""
 
 from __future__ import annotations
 
@@ -30,6 +30,24 @@ def folder(wanted: str | None) -> str:
         return os.path.abspath(wanted or os.getcwd())
     except FileNotFoundError:
         raise BadValue("cwd", ".", "a folder that exists: the current one was removed") from None
+
+
+def terminal() -> tuple[str, int] | None:
+    """The terminal that this process has, and its time of change, by which another of its name is told from it."""
+    for fd in (2, 1, 0):
+        try:
+            return known_terminal(os.ttyname(fd))
+        except OSError:
+            continue
+    return known_terminal(os.environ.get("SSH_TTY") or os.environ.get("GPG_TTY") or "")
+
+
+def known_terminal(path: str) -> tuple[str, int] | None:
+    """The same of a terminal by its name; None if there is none."""
+    try:
+        return path, os.stat(path).st_ctime_ns
+    except (OSError, ValueError):
+        return None
 
 
 def umask() -> int:

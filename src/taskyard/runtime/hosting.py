@@ -85,7 +85,8 @@ class Hosted:
             self._loop.remove_reader(self._born.control)
             size = os.fstat(self._born.output).st_size
             ran, paused = (round(1000 * seconds) for seconds in self._clock.read())
-            end = end._replace(at=now_ms(), duration_ms=ran + paused, paused_ms=paused, size=size)
+            proof = end.proof or "proved"  # nothing of it is outside this program, and its code has returned
+            end = end._replace(proof=proof, at=now_ms(), duration_ms=ran + paused, paused_ms=paused, size=size)
             told = await asyncio.to_thread(life.finish, self._born, end)
             await asyncio.to_thread(life.tell_sinks, self._born, told)
         finally:
@@ -147,7 +148,7 @@ class Hosted:
             case {"do": "stop"}:
                 grace = wish.get("grace")
                 self._grace = float(grace) if isinstance(grace, (int, float)) and grace >= 0 else self._grace
-                self._stop(End("stopped", by=str(wish.get("by") or "")))
+                self._stop(End("stopped", by=str(wish.get("by") or "somebody")))
                 return True
             case {"do": "pause"}:
                 return self._pause(on=True)

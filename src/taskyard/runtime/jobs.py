@@ -127,9 +127,12 @@ class Jobs:
         """
         return self._seen(looking.look(self.home, job_id))
 
-    def list(self, *, ended: bool = False) -> list[Job]:
-        """Every job that lives, oldest first; with `ended` also those that are over."""
-        return [self._seen(job) for job in looking.everything(self.home, ended=ended)]
+    def list(self, *, ended: bool = False, report: looking.Report | None = None) -> list[Job]:
+        """Every job that lives, oldest first; with `ended` also those that are over.
+
+        `report` gets what is wrong with each that cannot be read, and is left out.
+        """
+        return [self._seen(job) for job in looking.everything(self.home, ended=ended, report=report)]
 
     def wait(self, job_id: str, *, timeout: float | None = None) -> Job:
         """The job at its end, or as it is after `timeout` seconds."""

@@ -17,7 +17,7 @@ from taskyard.disk import files
 from taskyard.errors import BadJobId, Damaged, JobNotFound, StorageError
 from taskyard.names import nearest
 from taskyard.runtime import ending
-from taskyard.runtime.ended import ended_index
+from taskyard.runtime.ended import remembered
 from taskyard.runtime.folder import JobFolder, is_there, living_folder
 from taskyard.runtime.ids import is_job_id
 from taskyard.runtime.liveness import keeper_of
@@ -27,8 +27,10 @@ from taskyard.shapes import as_object
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
+    #: Gets what is wrong with a job that cannot be shown.
+    Report = Callable[[Damaged | StorageError], None]
 
 #: What stands for an end that is there and cannot be understood: it happened, and is not written anew.
 _UNREADABLE = End("error", error="how it ended cannot be read", proof="best_effort")
@@ -52,27 +54,34 @@ def look(home: str, job_id: str) -> Job:
     if not is_job_id(job_id):
         raise BadJobId(job_id)
     folder = JobFolder(home, job_id)
-    found = (_look(folder) if is_there(folder) else None) or _remembered(home, job_id)
+    found = (_look(folder) if is_there(folder) else None) or remembered(home, job_id)
     if found is None:
         raise JobNotFound(job_id, nearest=nearest(job_id, _names(home)))
     return found
 
 
-def _remembered(home: str, job_id: str) -> Job | None:
-    """A job whose folder was collected, by the line that is kept of it."""
-    known = ended_index(home, job_id)
-    end = end_from_json(known) if known is not None else None
-    if known is None or end is None:
-        return None
-    job = job_from_json(known, status=end.status, end=end)
-    return None if job is None else job._replace(notified=True)
-
-
-def everything(home: str, *, ended: bool = False) -> list[Job]:
-    """Every job that lives, oldest first; with `ended` also those that are over."""
+def everything(home: str, *, ended: bool = False, report: Report | None = None) -> list[Job]:
+    """Every job that lives, oldest first; with `ended` also those that are over. `report` gets what cannot be read."""
     names = _names(home) if ended else _living_names(home)
-    found = [job for name in names if (job := _seen(JobFolder(home, name), even_ended=ended)) is not None]
+    found = [
+        job for name in names if (job := _seen(JobFolder(home, name), even_ended=ended, report=report)) is not None
+    ]
     return sorted(found, key=lambda job: (job.start_time, job.id))
+
+
+def damage(home: str) -> Iterator[Damaged | StorageError]:
+    """What is wrong with the folders of jobs, over or not. Nothing is written."""
+    for name in _names(home):
+        folder = JobFolder(home, name)
+        try:
+            if not is_there(folder):
+                continue
+            if _record(folder) is None and is_there(folder):
+                yield Damaged(folder.record, "it does not say what the job is")
+            if _end_of(folder) is _UNREADABLE:
+                yield Damaged(folder.end, "it does not say how the job ended")
+        except StorageError as error:
+            yield error
 
 
 def glance(home: str, job_id: str) -> Job | None:
@@ -94,11 +103,13 @@ def settle_all(home: str) -> None:
             _seen(folder, even_ended=False)
 
 
-def _seen(folder: JobFolder, *, even_ended: bool) -> Job | None:
-    """A job among others: one that cannot be read, or is not ours, is passed over, and hides no other."""
+def _seen(folder: JobFolder, *, even_ended: bool, report: Report | None = None) -> Job | None:
+    """A job among others: one that cannot be read, or is not ours, is reported, and hides no other."""
     try:
         return _look(folder, even_ended=even_ended) if is_there(folder) else None
-    except (Damaged, StorageError):
+    except (Damaged, StorageError) as error:
+        if report is not None and os.path.lexists(folder.path):  # not collected meanwhile
+            report(error)
         return None
 
 
@@ -151,7 +162,7 @@ def _job(folder: JobFolder, record: dict[str, object] | None, status: JobStatus,
     job = None if record is None else job_from_json(record, status=status, end=end)
     if job is not None and record is not None:
         return _with_facts(folder, record, job)
-    at = None if end is None else end.at
+    at = None if end is None else end.at or None
     return Job(folder.id, "unknown", status, _UNKNOWN, end_time=at, output_file=folder.output, end=end)
 
 

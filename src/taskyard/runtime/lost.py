@@ -54,7 +54,7 @@ def settle(folder: JobFolder, record: Mapping[str, object]) -> None:
             told = news.of_end(folder, record, end)
             ending.decide(folder, end_to_json(end), told, hooks=record.get("hooks"))
             if told is not None:
-                sinks.start_sinks(folder.home, told)
+                sinks.start_sinks(folder.home, told, terminal=sinks.terminal_of(record))
         else:
             ending.carry_out(folder, hooks=record.get("hooks"))
 

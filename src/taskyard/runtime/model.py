@@ -44,13 +44,13 @@ class End(NamedTuple):
     exit_code: int | None = None
     signal: int | None = None
     error: str = ""  #: for cause `error` and `lost`: what happened, in words
-    proof: str = "proved"  #: that no process of it is left: proved, partial (see `survivors`), best_effort
+    proof: str = ""  #: that no process of it is left: proved, partial (see `survivors`), best_effort; "": not known
     survivors: tuple[int, ...] = ()  #: processes that no signal could end
     leftovers: int = 0  #: processes the command had left behind, which were stopped
     kept: tuple[str, ...] = ()  #: jobs started inside it that were to survive it
-    by: str = ""  #: who stopped it
-    at: int = 0  #: epoch ms
-    duration_ms: int = 0
+    by: str = ""  #: who stopped it, or what it had left behind
+    at: int = 0  #: epoch ms; of a lost one, when that was found out; 0: not known
+    duration_ms: int | None = None  #: of the last attempt; None: nobody knows when it really ended
     paused_ms: int = 0
     size: int = 0  #: of the output, counted from its first byte ever
     base: int = 0  #: where in it the part begins that was kept
@@ -87,6 +87,7 @@ class Job(NamedTuple):
     takes_input: bool = False  #: it has an input or a terminal that anybody can type into
     needs_input: bool = False
     is_paused: bool = False
+    left_running: bool = False  #: its command is over, and what that left behind goes on, as it may
     pid: int | None = None  #: of the command
     attempt: int = 1
     retries: int = 0  #: how often it may be tried again

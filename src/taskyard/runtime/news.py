@@ -10,11 +10,10 @@ import json
 
 from taskyard.clock import now_ms
 from taskyard.disk.processes import process_alive
-from taskyard.errors import BadName
 from taskyard.maildir import Box
 from taskyard.message_ids import lone_id
-from taskyard.names import folder_name
 from taskyard.runtime.folder import JobFolder, outbox
+from taskyard.runtime.recipients import recipient_of
 from taskyard.runtime.seal import signed
 from taskyard.shapes import as_list
 
@@ -87,19 +86,11 @@ def _about(folder: JobFolder, record: Mapping[str, object]) -> dict[str, object]
     """What every notice says: its own id, for whom it is, and of which job."""
     return {
         "id": lone_id(folder.id),
-        "recipient": _recipient(record),
+        "recipient": recipient_of(record),
         "taskId": folder.id,
         "toolUseId": record.get("toolUseId"),
         "outputFile": folder.output,
     }
-
-
-def _recipient(record: Mapping[str, object]) -> str:
-    """Whose box it goes to, as a folder name: a record may hold anything."""
-    try:
-        return folder_name("an agent", str(record.get("recipient") or "me"))
-    except BadName:
-        return "me"
 
 
 def summary(record: Mapping[str, object], end: End) -> str:

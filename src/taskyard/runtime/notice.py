@@ -33,7 +33,7 @@ class Notice(NamedTuple):
     """One piece of news about a job."""
 
     id: str
-    recipient: str  #: whom it was meant for, as a folder name
+    recipient: str  #: whom it was meant for, as the name of a box (`recipients`)
     priority: str  #: next, later
     task_id: str  #: the job
     summary: str  #: what happened, in a sentence

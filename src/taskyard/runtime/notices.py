@@ -19,12 +19,12 @@ from taskyard import maildir, message_ids
 from taskyard.errors import BadValue, Damaged, StorageError
 from taskyard.hands import Hands
 from taskyard.maildir import AGAIN, Box
-from taskyard.names import folder_name
 from taskyard.runtime import heirs, holding, outboxes
 from taskyard.runtime.batch import MOST, Batch, arranged, order
 from taskyard.runtime.looking import settle_all
 from taskyard.runtime.notice import PERSON, Notice, decoded
 from taskyard.runtime.notice_text import body
+from taskyard.runtime.recipients import box_name
 from taskyard.typed import NamedTuple
 
 TYPE_CHECKING = False
@@ -64,7 +64,7 @@ class Outbox:
             instance: The living instance that takes notices; without one the process takes them unnamed.
         """
         self.home = home
-        self.recipient = None if recipient is None else folder_name("an agent", recipient)
+        self.recipient = None if recipient is None else box_name(recipient)
         self.damaged: list[Damaged] = []  #: what could not be read so far; it is kept, never removed
         self._hands = Hands(home, instance)
         self._line: list[_Place] = []  #: in order, as of the last look

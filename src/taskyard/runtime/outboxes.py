@@ -37,12 +37,12 @@ def folder_of(home: str) -> str:
 
 
 def names(home: str) -> list[str]:
-    """Everyone who has a box, as folder names."""
+    """Everyone who has a box, by its name."""
     return sorted(maildir.boxes(folder_of(home)))
 
 
 def box_of(home: str, recipient: str) -> Box:
-    """The box of `recipient` (a folder name), whether it exists yet or not."""
+    """The box of `recipient` (the name of a box), whether it exists yet or not."""
     return Box(home, outbox(home, recipient))
 
 

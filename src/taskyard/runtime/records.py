@@ -26,6 +26,7 @@ _NAMES = {
     "takes_input": "takesInput",
     "needs_input": "needsInput",
     "is_paused": "isPaused",
+    "left_running": "leftRunning",
     "on_parent_exit": "onParentExit",
     "is_inside": "isInside",
     "exit_code": "exitCode",
@@ -36,7 +37,7 @@ _NAMES = {
 
 
 #: Fields that are whole numbers where they have a value; the others whose default is None are text.
-_NUMBERS = frozenset({"end_time", "pid", "exit_code", "signal"})
+_NUMBERS = frozenset({"end_time", "pid", "exit_code", "signal", "duration_ms"})
 
 #: No number of ours is larger: what is would not even fit into the time of a file.
 _LARGEST = 1 << 53
@@ -72,9 +73,11 @@ def job_from_json(raw: Mapping[str, object], *, status: JobStatus, end: End | No
     values = _typed(raw, _OF_JOB)
     description = raw.get("description")
     facts = as_object(raw.get("facts")) or {}
-    values.update(end=end, facts=facts, end_time=end.at if end is not None else None)
+    values.update(end=end, facts=facts, end_time=(end.at or None) if end is not None else None)
     if end is not None:
-        values.update(needs_input=False, is_paused=False, waits_for="", total_paused_ms=end.paused_ms)
+        values.update(
+            needs_input=False, is_paused=False, left_running=False, waits_for="", total_paused_ms=end.paused_ms
+        )
     text = description if isinstance(description, str) else ""
     return Job(job_id, kind, status, text, **values)  # type: ignore[arg-type]  # each value has its default's type
 

@@ -10,11 +10,12 @@ from taskyard.config import Settings
 from taskyard.disk.files import make_private_folder
 from taskyard.disk.processes import process_start, this_host
 from taskyard.errors import BackgroundDisabled, JobNotFound, TooDeep
-from taskyard.names import folder_name
 from taskyard.runtime import here, looking
+from taskyard.runtime.ending import read
 from taskyard.runtime.folder import JobFolder
 from taskyard.runtime.ids import is_job_id, new_id
 from taskyard.runtime.lifeline import lifeline
+from taskyard.runtime.recipients import box_name
 from taskyard.shapes import as_object
 from taskyard.typed import NamedTuple
 
@@ -67,13 +68,8 @@ class Starter(NamedTuple):
         wish = wanted.on_parent_exit
         on_exit, starter = lifeline(self.home, self.agent, wish=wish, parent=parent, alone=self.alone)
         watcher = None if backgrounded else [os.getpid(), process_start()]
-        around: dict[str, object] = {
-            "isBackgrounded": backgrounded,
-            "watcher": watcher,
-            "parent": parent,
-            "depth": depth,
-            "onParentExit": on_exit,
-        }
+        around: dict[str, object] = {"watcher": watcher, "parent": parent, "depth": depth, "onParentExit": on_exit}
+        around |= {"isBackgrounded": backgrounded, "terminal": _terminal(self.home, parent)}
         return {
             "id": job_id,
             "home": self.home,
@@ -123,7 +119,7 @@ class Starter(NamedTuple):
             "toolUseId": wanted.tool_use_id,
             "agentId": self.agent,
             "instance": self.instance or None,
-            "recipient": folder_name("an agent", self.agent or "me"),
+            "recipient": box_name(self.agent or "me"),
             "takesInput": wanted.stdin or wanted.pty,
             "grace": float(wanted.grace),
             "retries": wanted.retries,
@@ -180,6 +176,11 @@ def _depth(home: str, parent: str | None, most: int) -> int:
     if depth >= most:
         raise TooDeep(parent, most)
     return depth
+
+
+def _terminal(home: str, parent: str | None) -> object:
+    """The terminal of whoever starts a job; inside another, the one that was started from: its own is no person's."""
+    return here.terminal() if parent is None else (read(JobFolder(home, parent).record) or {}).get("terminal")
 
 
 def _plan(home: str, wanted: Wanted, job_id: str) -> dict[str, object]:

@@ -22,9 +22,10 @@ from taskyard import message_ids
 from taskyard.config import config_folder
 from taskyard.disk import files
 from taskyard.errors import BadValue, Damaged, StorageError
+from taskyard.runtime import here
 from taskyard.runtime.helper import start_helper
 from taskyard.runtime.log import note
-from taskyard.shapes import as_object
+from taskyard.shapes import as_list, as_object
 from taskyard.typed import NamedTuple
 
 TYPE_CHECKING = False
@@ -79,8 +80,10 @@ def may_be_set_up(settings: str) -> bool:
     return not settings or os.access(settings, os.F_OK)
 
 
-def start_sinks(home: str, news: Mapping[str, object]) -> bool:
+def start_sinks(home: str, news: Mapping[str, object], *, terminal: str = "") -> bool:
     """Have news told by a process of its own; False if there is no sink, or it is told already.
+
+    `terminal` is the starter's (`terminal_of`), for bell and desktop where the settings name none.
 
     Never raises, and never waits: a sink that cannot be started is noted in `<home>/sinks.log`.
     """
@@ -91,7 +94,7 @@ def start_sinks(home: str, news: Mapping[str, object]) -> bool:
         folder = f"{home}/sinks"
         files.make_private_folder(folder)
         path = f"{folder}/{news['id']}"
-        files.create(path, json.dumps({"news": news, "terminal": sinks.terminal or own_terminal()}).encode())
+        files.create(path, json.dumps({"news": news, "terminal": sinks.terminal or terminal}).encode())
         start_helper(home, "__sinks", path)
         return True
     except FileExistsError:
@@ -101,14 +104,12 @@ def start_sinks(home: str, news: Mapping[str, object]) -> bool:
         return False
 
 
-def own_terminal() -> str:
-    """The terminal this process was started from; "" if there is none."""
-    for fd in (2, 1, 0):
-        try:
-            return os.ttyname(fd)
-        except OSError:
-            continue
-    return os.environ.get("SSH_TTY") or os.environ.get("GPG_TTY") or ""
+def terminal_of(record: Mapping[str, object]) -> str:
+    """The terminal a job was started from, by its record; "" if there was none, or another has its name by now."""
+    known = as_list(record.get("terminal"))
+    if known is None or len(known) != 2 or not isinstance(known[0], str):
+        return ""
+    return known[0] if here.known_terminal(known[0]) == (known[0], known[1]) else ""
 
 
 def _table(env: Mapping[str, str]) -> dict[str, object]:

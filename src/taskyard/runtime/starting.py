@@ -131,7 +131,7 @@ class Forker:
 
 def _spawn(what: str, fd: int, stdout: int | None = None) -> int:
     """Start the keeper program, isolated: two descriptors, no signal ignored, nothing of ours that loads code."""
-    copy = os.dup(fd)  # inheritable for this one child: every other descriptor closes itself
+    copy = os.dup(fd)  # inheritable for this one child, which closes every other that it gets
     null = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
     env = {name: value for name, value in os.environ.items() if name not in _NOT_OURS}
     if what == "serve":

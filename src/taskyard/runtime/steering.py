@@ -9,11 +9,13 @@ import time
 from taskyard.errors import BadText, Busy, JobEnded
 from taskyard.names import check_number
 from taskyard.runtime.folder import JobFolder
+from taskyard.runtime.input_pipe import InputPipe
 from taskyard.runtime.keeper.control import LONGEST, name_of_keeper
 from taskyard.runtime.keeper.others import encoded, send
 from taskyard.runtime.liveness import keeper_of
 from taskyard.runtime.looking import look
 from taskyard.runtime.model import Job
+from taskyard.runtime.telling import PERSON
 from taskyard.runtime.waiting import keeper_pidfd, wait, wait_all
 from taskyard.typed import NamedTuple
 
@@ -60,10 +62,10 @@ def stop(home: str, job_ids: Sequence[str], *, by: str = "", grace: float | None
 
 
 def asked_to_stop(home: str, job_ids: Sequence[str], *, by: str, grace: float | None) -> tuple[list[Job], float]:
-    """Ask jobs to stop; as they were before, and how long to wait for them."""
-    check_number("grace", grace, least=0.0, most=_LONGEST_GRACE)
+    """Ask jobs to stop (without `by`: the person does); as they were before, and how long to wait for them."""
+    check_number("grace", grace, least=0.0, most=_LONGEST_GRACE, unit="seconds")
     before = [look(home, job_id) for job_id in dict.fromkeys(job_ids)]
-    wish = {"do": "stop", "by": by, **({} if grace is None else {"grace": grace})}
+    wish = {"do": "stop", "by": by or PERSON, **({} if grace is None else {"grace": grace})}
     for job in before:
         if not job.is_final and not send(folder := JobFolder(home, job.id), wish):
             _signal(folder)
@@ -96,8 +98,9 @@ def outcome_of(before: Job, after: Job) -> Stopped:
     if after.end is None:
         return Stopped(after, "timeout")
     if after.end.proof != "proved":
-        return Stopped(after, after.end.proof)
-    return Stopped(after, "stopped" if after.end.cause == "stopped" else "already_ended")
+        return Stopped(after, after.end.proof or "best_effort")
+    ended_by_us = after.end.cause == "stopped" or (after.end.leftovers and after.end.by)
+    return Stopped(after, "stopped" if ended_by_us else "already_ended")
 
 
 def tell(home: str, job_id: str, wish: dict[str, object], *, timeout: float = 5.0) -> bool:
@@ -121,18 +124,40 @@ def tell(home: str, job_id: str, wish: dict[str, object], *, timeout: float = 5.
 
 
 def type_in(home: str, job_id: str, text: str) -> bool:
-    """Type into a job, piece by piece, as it reads; False if it takes no input, or has stopped reading.
+    """Type into a job, as it reads; False if it takes no input, or has stopped reading.
 
     Raises:
         JobEnded: it is over.
     """
-    for piece in pieces(check_text(text)):
+    data = check_text(text)
+    if len(data) > PIECE:
+        rest = _poured(JobFolder(home, look(home, job_id).id), data)
+        if not rest:
+            return rest is not None
+        data = rest
+    for piece in pieces(data):
         deadline = time.monotonic() + _PATIENCE
         while not tell(home, job_id, {"do": "answer", "text": piece}):
             if not look(home, job_id).takes_input or time.monotonic() > deadline:
                 return False
             time.sleep(_TRY_EVERY)  # its pipe is full, which only it can change, and nobody tells
     return True
+
+
+def _poured(folder: JobFolder, data: bytes) -> bytes | None:
+    """Hand input to the command itself; what must go through its keeper, or None if it has stopped reading."""
+    pipe = InputPipe(folder)
+    try:
+        while (rest := pipe.offer(data)) is not None:
+            if not rest:
+                send(folder, {"do": "answer", "text": ""})  # somebody cares for it, its keeper should know
+                return rest
+            data = rest
+            if not pipe.wait(_PATIENCE):
+                return None
+        return data
+    finally:
+        pipe.close()
 
 
 def pieces(data: bytes) -> Iterator[str]:
@@ -156,6 +181,8 @@ def check_text(text: str) -> bytes:
         raise BadText("input", f"holds a lone surrogate (U+{ord(text[error.start]):04X})") from error
     if len(data) > MOST_INPUT:
         raise BadText(
-            "input", f"has {len(data):,} bytes; at most {MOST_INPUT:,} fit at once: send a file's name instead"
+            "input",
+            f"has {len(data):,} bytes; at most {MOST_INPUT:,} are sent at once. Nothing was sent, and the job's input "
+            "stays open: send it in parts, or give it to `taskyard run --stdin`",
         )
     return data

@@ -3,6 +3,9 @@ Whether what looks like a notice is one: word for word what Taskyard says of a n
 
 A notice is looked up by its id (or its job), its check value is worked out anew under the user's key, and what
 was given must equal what is made of it. So a changed byte is refused, and so is an id that was never issued.
+
+How a notice was delivered (`redelivered`, `orphaned_from`) is not signed, since it comes after. It is compared with
+where the notice is: what cannot be is refused, and what cannot be known any more is named as not proved.
 """
 
 from __future__ import annotations
@@ -16,6 +19,7 @@ from taskyard.runtime.notice import to_json
 from taskyard.runtime.notice_text import CLOSE, OPEN, PREAMBLE, body, more
 from taskyard.runtime.seal import check_value
 from taskyard.shapes import as_list, as_object
+from taskyard.typed import NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -27,18 +31,30 @@ if TYPE_CHECKING:
 _OF_DELIVERY = ("redelivered", "orphaned_from")
 
 
+class Verified(NamedTuple):
+    """A notice that was issued, word for word."""
+
+    notice: Notice
+    unproved: tuple[str, ...] = ()  #: what was said of its delivery that may be so, and that nobody can prove
+
+
 def verify(home: str, given: str | Mapping[str, object]) -> list[Notice]:
+    """The notices in what was given; the arguments and errors are those of `verified`."""
+    return [one.notice for one in verified(home, given)]
+
+
+def verified(home: str, given: str | Mapping[str, object]) -> list[Verified]:
     """The notices in what was given: XML as models get it, JSON as programs get it, one or several.
 
     Raises:
         NotFound: an id that was never issued.
-        NotGenuine: a changed byte, or something that is no notice.
+        NotGenuine: a changed byte, a delivery that never was, or something that is no notice.
     """
     if not isinstance(given, str):
         return [_verified(home, given)]
     text = given.strip("\n")
     if text.startswith((OPEN, PREAMBLE)):
-        return _in_text(home, text)
+        return [Verified(notice) for notice in _in_text(home, text)]
     try:
         found = _records(json.loads(text, object_pairs_hook=_each_once))
     except (ValueError, RecursionError):
@@ -67,8 +83,10 @@ def _records(value: object) -> list[Mapping[str, object]]:
     return [record for record in found if record is not None]
 
 
-def _verified(home: str, record: Mapping[str, object]) -> Notice:
-    notice_id = str(record.get("id"))
+def _verified(home: str, record: Mapping[str, object]) -> Verified:
+    notice_id = record.get("id")
+    if not isinstance(notice_id, str):
+        raise NotGenuine("it has no id")
     notice = outboxes.with_id(home, notice_id)
     if notice is None:
         raise NotFound(f"No notice {shown(notice_id)} was ever issued here.")
@@ -77,9 +95,31 @@ def _verified(home: str, record: Mapping[str, object]) -> Notice:
     genuine = {name: value for name, value in to_json(notice).items() if name not in _OF_DELIVERY}
     for expected in (genuine, notice.news):
         if _same(said, expected):
-            return notice
+            return Verified(notice, _unproved_delivery(home, notice, record))
     changed = [name for name in genuine if name not in said or not _same(said[name], genuine[name])]
     raise NotGenuine(f"it differs from notice {notice_id} in {', '.join(changed) or 'a field that no notice has'}")
+
+
+def _unproved_delivery(home: str, notice: Notice, record: Mapping[str, object]) -> tuple[str, ...]:
+    """What is said of its delivery, as far as it cannot be known.
+
+    Raises:
+        NotGenuine: it cannot be.
+    """
+    unproved: list[str] = []
+    if "redelivered" in record:
+        said = record["redelivered"]
+        is_read = any(box.state(notice.id) == "read" for box in outboxes.boxes(home))  # which forgets how it came
+        if type(said) is not bool or (said and not notice.redelivered and not is_read):
+            raise NotGenuine(f"notice {notice.id} was never delivered a second time")
+        if is_read or said != notice.redelivered:  # one that came back was delivered before, and not a second time
+            unproved.append("redelivered")
+    if "orphaned_from" in record:
+        said = record["orphaned_from"]
+        if said not in (None, notice.recipient):
+            raise NotGenuine(f"notice {notice.id} was meant for {notice.recipient!r}, not for {shown(str(said))}")
+        unproved.append("orphaned_from")  # who was in line at the time is written nowhere
+    return tuple(unproved)
 
 
 def _check(home: str, notice: Notice) -> None:

@@ -18,14 +18,15 @@ def job_json(job: Job) -> dict[str, object]:
         "type": job.type,
         "status": job.status.value,
         "description": job.description,
-        "command": job.command,
+        "command": job.command or None,
         "output": job.output_file or None,
         **_end_json(job.end),
-        "started_at": job.start_time,
+        "started_at": job.start_time or None,
         "ended_at": job.end_time,
-        "paused_ms": job.total_paused_ms,
+        "paused_ms": None if job.end is not None and not job.end.proof else job.total_paused_ms,
         "waits_for": job.waits_for or None,
         "paused": job.is_paused,
+        "left_running": job.left_running,
         "takes_input": job.takes_input,
         "needs_input": job.needs_input,
         "backgrounded": job.is_backgrounded,
@@ -45,16 +46,17 @@ def job_json(job: Job) -> dict[str, object]:
 
 
 def _end_json(end: End | None) -> dict[str, object]:
-    """How it ended; all of it null while it has not."""
+    """How it ended; all of it null while it has not, and what is not known of it always."""
+    counted = end if end is not None and end.proof else None  # who says nothing of a proof counted nobody either
     return {
         "exit_code": end.exit_code if end else None,
         "signal": end.signal if end else None,
         "cause": end.cause if end else None,
         "error": (end.error or None) if end else None,
-        "proof": end.proof if end else None,
-        "survivors": list(end.survivors) if end else None,
-        "leftovers": end.leftovers if end else None,
-        "kept": list(end.kept) if end else None,
+        "proof": counted.proof if counted else None,
+        "survivors": list(counted.survivors) if counted else None,
+        "leftovers": counted.leftovers if counted else None,
+        "kept": list(counted.kept) if counted else None,
         "stopped_by": (end.by or None) if end else None,
         "duration_ms": end.duration_ms if end else None,
         "output_size": end.size if end else None,

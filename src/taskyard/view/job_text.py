@@ -47,7 +47,7 @@ def tree(jobs: Iterable[Job]) -> Iterator[tuple[int, Job]]:
 def job_rows(rows: Sequence[JobRow], *, now: int, columns: int, style: Style = Style()) -> list[str]:  # noqa: B008
     """One line per job: `◐ b7k2m3x0q  running  38s  npm test   ✓ 18 passed`."""
     states = [state(row.job) for row in rows]
-    ages = [duration(((row.job.end_time or now) - row.job.start_time) / 1000) for row in rows]
+    ages = [_age(row.job, now) for row in rows]
     costs = [_cost(row.job) for row in rows]
     states_wide, ages_wide, costs_wide = (max(map(len, words), default=0) for words in (states, ages, costs))
     names = [f"{_branch(row.depth, style)}{safe(row.job.description)}" for row in rows]
@@ -63,6 +63,12 @@ def job_rows(rows: Sequence[JobRow], *, now: int, columns: int, style: Style = S
         line += f"{padded(shown, names_wide)}  {rest}" if rest else shown
         lines.append(f"{glyph(look(row.job), style)} {line}")
     return lines
+
+
+def _age(job: Job, now: int) -> str:
+    """How long a job has run, or ran; `?` where its record does not say when it began, or its end when that was."""
+    until = job.end_time if job.end is not None else now
+    return duration((until - job.start_time) / 1000) if until and job.start_time else "?"
 
 
 def _shares(names: Sequence[str], notes: Sequence[str], room: int) -> tuple[int, int]:
@@ -98,12 +104,14 @@ def look(job: Job) -> Look:
 
 
 def state(job: Job) -> str:
-    """A job's state in a word or two: `running`, `needs input`, `exit 3`, `timed out`."""
+    """A job's state in a word or two: `running`, `needs input`, `left running`, `exit 3`, `timed out`."""
     if job.end is not None:
         return _ended(job.end)
     if job.is_paused:
         return "paused"
-    return "needs input" if job.needs_input else job.status.value
+    if job.needs_input:
+        return "needs input"
+    return "left running" if job.left_running else job.status.value
 
 
 def _ended(end: End) -> str:
@@ -123,7 +131,8 @@ def ended_line(job: Job, style: Style = Style()) -> str:  # noqa: B008
         return f"{what}{state(job) if not waits else 'pending'}{waits}"
     attempts = f", attempt {job.attempt}" if job.attempt > 1 else ""
     lost = f"; output lost: {safe(job.end.output_lost)}" if job.end.output_lost else ""
-    return f"{what}{how_it_ended(job.end)}, after {duration(job.end.duration_ms / 1000)}{attempts}{lost}"
+    took = "" if job.end.duration_ms is None else f", after {duration(job.end.duration_ms / 1000)}"
+    return f"{what}{how_it_ended(job.end)}{took}{attempts}{lost}"
 
 
 def how_it_ended(end: End) -> str:

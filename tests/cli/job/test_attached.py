@@ -15,7 +15,7 @@ import pytest
 from support.cli import taskyard
 from support.job_cli import ended, job
 from support.jobs import marked
-from support.terminal import Terminal, on_a_terminal
+from support.terminal import Terminal, before_hang_up, on_a_terminal
 from support.wait import until
 from taskyard.disk.processes import stat_fields
 
@@ -227,6 +227,42 @@ def test_whatever_ends_it_the_terminal_is_as_it_was(number: int, pty: list[str])
         assert (here["status"], here["stopped_by"], marked("9389.5")) == ("killed", "SIGTERM", [])
     else:  # the terminal is gone, its jobs are not
         assert (here["status"], here["backgrounded"]) == ("running", True)
+
+
+@pytest.mark.req("B-11")
+@pytest.mark.parametrize("leads", [True, False], ids=["told by the kernel", "told by nobody"])
+@pytest.mark.parametrize(
+    ("words", "script"),
+    [
+        ([], "echo up; sleep 9389.7"),
+        ([], "echo up; while sleep 0.01; do echo more; done"),
+        (["--stdin"], "echo up; cat; echo 9389.7"),
+        (["--pty"], "echo up; while sleep 0.01; do echo more; done"),
+    ],
+)
+def test_a_terminal_that_goes_away_leaves_the_job_in_the_background(words: list[str], script: str, leads: bool) -> None:
+    child, ours = before_hang_up(["run", *words, "--", script], until_shown=b"up", leads=leads)
+    os.close(ours)
+
+    code = child.wait(timeout=20)
+
+    here = job(the_job())
+    assert (code, here["status"], here["backgrounded"]) == (129, "running", True)
+    assert here["takes_input"] is bool(words)
+
+
+@pytest.mark.req("B-11")
+def test_where_nothing_may_go_to_the_background_a_terminal_that_goes_away_ends_the_job(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("TASKYARD_DISABLE_BACKGROUND_TASKS", "1")
+    child, ours = before_hang_up(["run", "--", "echo up; while sleep 0.01; do echo more; done"], until_shown=b"up")
+    os.close(ours)
+
+    code = child.wait(timeout=20)
+
+    here = job(the_job())
+    assert (code, here["status"], here["stopped_by"]) == (129, "killed", "SIGHUP")
 
 
 @pytest.mark.req("B-11")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import signal
@@ -149,6 +150,7 @@ def test_ids_that_nobody_issued_are_not_found_and_impossible_ones_refused(verb: 
         ["--", ""],
         ["--timeout", "-1", "--", "true"],
         ["--timeout", "0", "--", "true"],
+        ["--timeout", "32d", "--", "true"],
         ["--output-cap", "10", "--", "true"],
         ["--output-cap", "many", "--", "true"],
         ["--cwd", "/no/such/folder", "--", "true"],
@@ -271,6 +273,48 @@ def test_what_is_piped_into_an_attached_run_reaches_a_command_that_reads() -> No
     assert process("run", "--", "cat").out == ""  # without it, it reads from nobody
 
 
+@pytest.mark.req("O-01")
+def test_a_large_file_is_poured_in_as_fast_as_the_command_reads_and_arrives_whole() -> None:
+    data = bytes(range(256)) * 80_000
+
+    ran = subprocess.run(
+        [*COMMAND, "run", "--stdin", "--", "sha256sum"], input=data, capture_output=True, timeout=LONGEST
+    )
+
+    assert (ran.returncode, ran.stdout.split()[:1]) == (0, [hashlib.sha256(data).hexdigest().encode()])
+
+
+@pytest.mark.req("O-01")
+def test_input_that_the_command_does_not_want_keeps_nobody_from_ending() -> None:
+    ran = subprocess.run(
+        [*COMMAND, "run", "--stdin", "--", "exec <&-; sleep 0.3; exit 6"],
+        input=b"x" * 300_000,
+        capture_output=True,
+        timeout=LONGEST,
+    )
+
+    assert ran.returncode == 6
+
+
+@pytest.mark.req("O-01", "O-08")
+def test_whoever_ends_the_input_ends_it_also_while_an_attached_run_could_still_write() -> None:
+    child = subprocess.Popen(
+        [*COMMAND, "run", "--stdin", "--", "echo up; cat"], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
+    assert child.stdin is not None
+    assert child.stdout is not None
+    child.stdin.write(b"x" * 100_000 + b"\n")
+    child.stdin.flush()
+    assert child.stdout.readline() == b"up\n"
+    assert len(child.stdout.readline()) == 100_001
+    (here,) = taskyard("ps", "--json").data
+
+    assert taskyard("send", here["id"], "--eof", "-n", "").code == 0
+
+    assert child.wait(timeout=LONGEST) == 0
+    child.communicate()
+
+
 @pytest.mark.req("B-05", "B-11")
 def test_the_end_of_a_job_whose_watcher_was_killed_is_told_by_a_notice() -> None:
     child = subprocess.Popen([*COMMAND, "run", "--", "echo up; sleep 0.5"], stdout=subprocess.PIPE)
@@ -310,3 +354,24 @@ def test_a_job_that_prints_nothing_says_so_when_it_is_asked() -> None:
 
     assert taskyard("logs", quiet).err == "[it has printed nothing so far]\n"
     prints(started("--", "echo", "something"), "something")
+
+
+@pytest.mark.parametrize("limit", ["32d", "99999d"])
+def test_a_time_limit_beyond_the_longest_is_refused_with_that(limit: str) -> None:
+    assert "at most 31d" in taskyard("run", "--timeout", limit, "--", "true").err
+
+
+@pytest.mark.req("N-08")
+def test_a_broken_setting_of_the_sinks_is_told_and_the_job_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TASKYARD_SINKS_BELL", "perhaps")
+
+    attached, machine = process("run", "--", "echo hi"), process("run", "--json", "--", "echo hi")
+    detached = taskyard("run", "-d", "--json", "--", "true")
+
+    assert (attached.code, attached.out) == (0, "hi\n")
+    assert attached.err.startswith("Warning: sinks.bell cannot be 'perhaps'")
+    for ran in (machine, detached):
+        (warning,) = json.loads(ran.out)["warnings"]
+        assert "sinks.bell" in warning
+    found = taskyard("doctor", "--json").data["findings"]
+    assert [finding["name"] for finding in found if "sinks.bell" in finding["why"]] == ["settings"]

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -100,3 +102,60 @@ def test_more_than_anyone_types_is_refused() -> None:
 
     assert (ran.code, ran.error["code"]) == (2, "bad_text")
     assert "1,000,000" in ran.error["message"]
+    assert "Nothing was sent" in ran.error["message"]
+    assert job(copies)["takes_input"] is True
+
+
+@pytest.mark.req("O-08")
+def test_as_much_as_may_be_sent_arrives_whole_at_a_command_that_takes_its_time() -> None:
+    data = bytes(range(256)) * 3_900
+    counts = started("--stdin", "--", "while head -c 65536 | sha256sum | grep -v ^e3b0c442; do sleep 0.01; done; cat")
+
+    ran = subprocess.run(
+        [sys.executable, "-m", "taskyard", "send", counts, "--eof"], input=data, capture_output=True, timeout=LONGEST
+    )
+
+    assert (ran.returncode, ran.stderr) == (0, b"")
+    assert ended(counts)["status"] == "completed"
+    blocks = [data[at : at + 65536] for at in range(0, len(data), 65536)]
+    sums = [line.split()[0] for line in taskyard("logs", counts, "--tail", "100").lines]
+    assert sums == [hashlib.sha256(block).hexdigest() for block in blocks]
+
+
+@pytest.mark.req("O-08")
+@pytest.mark.serial  # it waits for the patience of the sender to end
+def test_one_who_does_not_read_is_not_waited_for_and_has_what_its_pipe_holds() -> None:
+    naps = started("--stdin", "--", "echo up; sleep 60")
+    prints(naps, "up")
+
+    ran = taskyard("send", naps, "--json", stdin=b"x" * 500_000)
+
+    assert (ran.code, ran.error["why"]) == (5, "does not read what it is sent")
+
+
+@pytest.mark.req("O-08", "O-02")
+def test_where_no_pipe_leads_to_the_command_long_input_goes_by_way_of_its_keeper(tmp_path: Path) -> None:
+    copies = started("--stdin", "--", "cat; exit 0")
+    until(lambda: is_running(copies))
+    place = Path(job(copies)["output"]).with_name("input")
+    place.unlink()
+    place.symlink_to(tmp_path / "elsewhere")
+
+    assert taskyard("send", copies, "--eof", stdin=b"line\n" * 2_000).code == 0
+
+    assert (ended(copies)["output_size"], (tmp_path / "elsewhere").exists()) == (10_000, False)
+
+
+@pytest.mark.req("O-08")
+def test_input_that_a_first_attempt_closed_is_open_for_the_next(tmp_path: Path) -> None:
+    first = f"touch {tmp_path}/once; exec <&-; echo up; until [ -e {tmp_path}/go ]; do sleep 0.01; done; exit 1"
+    script = f"[ -e {tmp_path}/once ] && exec cat; {first}"
+    again = started("--stdin", "--retry", "1", "--retry-delay", "0", "--", script)
+    prints(again, "up")
+    assert taskyard("send", again, "lost").code == 5
+    (tmp_path / "go").touch()
+    until(lambda: job(again)["attempt"] == 2)
+    until(lambda: is_running(again) and taskyard("send", again, "kept", "--eof").code == 0)
+
+    assert ended(again)["status"] == "completed"
+    assert taskyard("logs", again).out == "up\nkept\n"

@@ -25,6 +25,8 @@ def test_stopping_says_what_came_of_it_and_that_nothing_is_left() -> None:
     assert ran.code == 0
     assert re.fullmatch(rf"■ {naps}  A nap  stopped by ada, after \d+s; nothing of it is left\n", ran.out)
     assert marked("9392.5") == []
+    mine = started("--", "sleep", "60")
+    assert taskyard("stop", mine, "--json").data["stopped_by"] == "me"
     again = taskyard("stop", naps, "--json")
     assert (again.code, again.data["outcome"], again.data["stopped_by"]) == (0, "already_ended", "ada")
     assert "had ended already" in taskyard("stop", naps).out
@@ -152,3 +154,19 @@ def test_what_is_over_or_has_not_begun_can_be_neither_paused_nor_resumed(verb: s
     refused = taskyard(verb, waits, "--json")
     assert (refused.code, refused.error["code"]) == (5, "job_not_begun")
     assert refused.error["waits_for"] == f"job {naps}"
+
+
+@pytest.mark.req("B-08", "B-09")
+def test_what_a_command_left_running_is_shown_and_its_stop_is_told() -> None:
+    left = started("--leave-children", "--", "sleep 9396.5 & exit 3")
+    until(lambda: job(left)["left_running"])
+    assert "left running" in taskyard("ps").out
+    assert taskyard("wait", left, "--timeout", "0.1s").code == 124
+
+    ran = taskyard("stop", left, "--by", "ada")
+
+    assert ran.code == 0
+    assert "failed: exit code 3" in ran.out
+    assert ran.out.endswith("a process that its command had left running was stopped; nothing of it is left\n")
+    over = job(left)
+    assert (over["leftovers"], over["stopped_by"], over["left_running"]) == (1, "ada", False)

@@ -110,11 +110,33 @@ def test_how_a_job_ended_that_gc_took_is_still_told() -> None:
     assert (ran.code, ran.data["status"], ran.data["output"]) == (0, "completed", None)
 
 
-@pytest.mark.parametrize("timeout", ["0", "-1", "soon"])
-def test_a_time_limit_that_is_none_is_refused(timeout: str) -> None:
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["--timeout=-1"], "no less than nothing"),
+        (["--timeout", "-5s"], "no less than nothing"),
+        (["--timeout", "99999d"], "at most 3,650d"),
+        (["--timeout", "soon"], "seconds, or a number with s, m, h or d"),
+    ],
+)
+def test_a_time_limit_that_is_none_is_refused_with_the_reason(words: list[str], says: str) -> None:
     naps = started("--", "sleep", "60")
 
-    assert taskyard("wait", naps, f"--timeout={timeout}", "--json").error["code"] == "bad_value"
+    error = taskyard("wait", naps, *words, "--json").error
+
+    assert error["code"] == "bad_value"
+    assert says in error["message"]
+
+
+@pytest.mark.req("B-13")
+def test_without_any_time_to_wait_it_only_looks() -> None:
+    naps, over = started("--", "sleep", "60"), started("--", "exit 3")
+    ended(over)
+
+    ran = taskyard("wait", naps, "--timeout", "0", "--json")
+
+    assert (ran.code, ran.data["status"] in ("pending", "running")) == (124, True)
+    assert taskyard("wait", over, "--timeout", "0s").code == 3
 
 
 @pytest.mark.req("B-13")

@@ -5,7 +5,7 @@ The command does not notice any of it: it runs under its keeper and writes to it
 
     Ctrl+B (or another key)     we leave, the job goes on; its end will be told by a notice
     Ctrl+C, SIGTERM             the job is stopped, with proof; once more, without waiting for it
-    SIGHUP                      the terminal is gone: as Ctrl+B
+    the terminal goes away      as Ctrl+B; SIGHUP says so, or a write that fails
     a closed pipe               the job is stopped: nobody reads it any more
 """
 
@@ -16,11 +16,12 @@ import select
 import signal
 import time
 
+from taskyard.cli.hang_up import is_lost, mute_lost
+from taskyard.cli.job.job_input import JobInput
 from taskyard.disk.inotify import Inotify
-from taskyard.errors import BackgroundDisabled, JobEnded, TaskyardError
+from taskyard.errors import BackgroundDisabled, TaskyardError
 from taskyard.runtime.folder import JobFolder
 from taskyard.runtime.keeper.others import send
-from taskyard.runtime.steering import tell
 from taskyard.runtime.waiting import keeper_pidfd
 from taskyard.typed import NamedTuple
 
@@ -37,9 +38,6 @@ _BLIND_LOOK = 0.1
 
 #: A shell does not tell a running program that it is in the foreground again: so often we look, in seconds.
 _FOREGROUND_LOOK = 0.5
-
-#: Input that the command does not read yet is offered again this often, in seconds.
-_OFFER_EVERY = 0.05
 
 #: How much longer than its grace a stop may take before we say that it did not succeed.
 _BEYOND = 8.0
@@ -82,8 +80,8 @@ class Attached:
         self._folder = JobFolder(jobs.home, job.id)
         self._signals, self._keyboard, self._live = signals, keyboard, live
         self._hint, self._reads = hint, reads
-        self._held = b""  # typed, and not taken yet
-        self._offer_at = self._look_at = 0.0
+        self._input = JobInput(jobs.home, job.id)
+        self._look_at = 0.0
         self._input_is_over = False
         self._stops, self._signal, self._gives_up = 0, 0, float("inf")
         self._is_done = self._moved = False
@@ -92,9 +90,7 @@ class Attached:
         """Stay until the job is over, or we are to leave it."""
         try:
             with self._keyboard:
-                self._follow()
-                while not self._is_done and self._live.show():
-                    pass
+                self._stay()
         except BrokenPipeError:
             self._jobs.stop(self._job.id)
             raise
@@ -102,8 +98,22 @@ class Attached:
             self._to_background()
             raise
         finally:
+            self._input.close()
             self._live.leave()
         return Seen(self._jobs.wait(self._job.id, timeout=0.0 if self._is_done else _BEYOND), self._signal, self._moved)
+
+    def _stay(self) -> None:
+        """Until it is over and shown; the terminal may go away meanwhile, which is heard or found."""
+        while True:
+            try:
+                self._follow()
+                while not self._is_done and self._live.show():
+                    pass
+                return
+            except OSError:
+                if not mute_lost():
+                    raise
+                self._hang_up()
 
     def _follow(self) -> None:
         """Until the keeper is gone, or we are."""
@@ -129,23 +139,27 @@ class Attached:
             more = self._live.show()
             self._tell_status()
             self._listen(poll)
+            pipe = self._input.listen(poll)
             patience = 0.0 if more else self._patience(blind=events is None)
             ready = {fd for fd, _ in poll.poll(patience * 1000)}
+            if pipe is not None:
+                poll.unregister(pipe)
             if events is not None and events.fd in ready:
                 events.read()
             for number in self._signals.read():  # before any key: what came first, such as a new size, goes first
                 self._heard(number)
-            if 0 in ready:
+            if 0 in ready and not self._is_done:
                 self._typed(self._keyboard.read())
-            elif self._held and time.monotonic() >= self._offer_at:
-                self._offer()
+            elif pipe is None or pipe in ready:
+                self._input.go_on()
             self._is_done = self._is_done or time.monotonic() > self._gives_up
             if keeper in ready:
                 return
 
     def _listen(self, poll: select.poll) -> None:
         """Read standard input if it means something to us, and what was read before was taken."""
-        wanted = (self._keyboard.is_on or self._reads) and not self._held and not self._input_is_over
+        reads = self._reads and not self._input.is_closed
+        wanted = (self._keyboard.is_on or reads) and self._input.is_taken and not self._input_is_over
         if wanted:
             poll.register(0, select.POLLIN)
             return
@@ -156,7 +170,7 @@ class Attached:
 
     def _patience(self, *, blind: bool) -> float:
         now = time.monotonic()
-        moments = [self._gives_up, self._offer_at if self._held else float("inf")]
+        moments = [self._gives_up, self._input.next_offer]
         moments.append(self._look_at if self._keyboard.is_elsewhere else self._live.next_drawing)
         if blind:
             moments.append(now + _BLIND_LOOK)
@@ -182,28 +196,18 @@ class Attached:
         """Keys, or what comes through a pipe: ours, or the job's."""
         if not data:
             self._input_is_over = True
+            if is_lost(0):
+                self._hang_up()
+                return
             if self._reads and self._keyboard.how != "raw":
-                self._wish({"do": "close_input"})
+                self._input.end()
             return
         before, leave = self._keyboard.split(data)
         if self._reads and before:
-            self._held = before
-            self._offer()
+            how = "keys" if self._keyboard.how == "raw" else "lines" if self._keyboard.is_on else "poured"
+            self._input.take(before, how=how)
         if leave and self._to_background(tell_person=True):
             self._moved = self._is_done = True
-
-    def _offer(self) -> None:
-        """Hand over what was typed; keys at once, lines when they are taken."""
-        wish: dict[str, object] = {"do": "answer", "text": self._held.decode("utf-8", "surrogateescape")}
-        if send(self._folder, wish) if self._keyboard.how == "raw" else self._wish(wish):
-            self._held = b""
-        self._offer_at = time.monotonic() + _OFFER_EVERY
-
-    def _wish(self, wish: dict[str, object]) -> bool:
-        try:
-            return tell(self._jobs.home, self._job.id, wish)
-        except JobEnded:
-            return True  # too late, and no matter any more
 
     # -- leaving -------------------------------------------------------------------------------
 
@@ -211,11 +215,7 @@ class Attached:
         if number in (signal.SIGINT, signal.SIGTERM):
             self._stop(number)
         elif number == signal.SIGHUP:
-            self._signal = number
-            if self._to_background():
-                self._is_done = True
-            else:
-                self._stop(number)
+            self._hang_up()
         elif number == signal.SIGWINCH and self._live.has_screen:
             self._resize()
         elif number == signal.SIGTSTP:
@@ -225,6 +225,16 @@ class Attached:
             self._keyboard.take()
         elif number == signal.SIGCONT:
             self._keyboard.take()
+
+    def _hang_up(self) -> None:
+        """The terminal is gone, or whoever says so wants us to act like it; the kernel may say it, too."""
+        mute_lost()
+        if self._signal != signal.SIGHUP:
+            self._signal = signal.SIGHUP
+            if self._to_background():
+                self._is_done = True
+            else:
+                self._stop(signal.SIGHUP)
 
     def _stop(self, number: int) -> None:
         """End the job; asked again, at once; asked a third time, leave it as it is."""

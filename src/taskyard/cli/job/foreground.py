@@ -16,7 +16,7 @@ from taskyard.cli.job.shared import exit_code
 from taskyard.cli.job.signals import Signals
 from taskyard.cli.job.status_line import StatusLine
 from taskyard.cli.job.stop import stop_line
-from taskyard.cli.output import answer, is_terminal, say, style
+from taskyard.cli.output import answer, is_terminal, say, style, warn
 from taskyard.errors import BackgroundDisabled
 from taskyard.runtime.model import JobStatus
 from taskyard.runtime.output_text import TerminalText
@@ -27,6 +27,7 @@ from taskyard.view.job_text import ended_line
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from typing import BinaryIO, TextIO
 
     from taskyard.cli.command import Args
@@ -36,9 +37,12 @@ if TYPE_CHECKING:
     from taskyard.runtime.model import Job
 
 
-def run(args: Args, jobs: Jobs, spec: Shell) -> int:
+def run(args: Args, jobs: Jobs, spec: Shell, warnings: Sequence[str] = ()) -> int:
     """Start a job, watch it, and end as it did."""
     key = background_key(config.load().background_key)
+    if not args.as_json:
+        for text in warnings:
+            warn(text)
     with Signals() as signals:
         is_screen = spec.pty and is_terminal(sys.stdin) and is_terminal(sys.stdout) and not args.as_json
         job = jobs.start(
@@ -51,7 +55,7 @@ def run(args: Args, jobs: Jobs, spec: Shell) -> int:
         seen = _watched(args, jobs, job, signals, key, is_screen=is_screen)
     code = _code(seen)
     if args.as_json:
-        answer(args, lambda: _json(seen, code), list)
+        answer(args, lambda: _json(seen, code), list, warnings=warnings)
     else:
         _tell(args, seen)
     return code

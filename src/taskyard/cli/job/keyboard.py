@@ -29,8 +29,8 @@ _IN, _OUT, _LINE, _CHARACTERS = 0, 1, 3, 6
 #: What edits a line; one that is the key is not to.
 _EDITING = (termios.VKILL, termios.VWERASE, termios.VREPRINT, termios.VLNEXT, termios.VDISCARD)
 
-#: Read at a time: what fits into one message to a keeper.
-_MOST = 512
+#: Read at a time: of keys what fits into one message to a keeper, else what fits into a pipe.
+_KEYS, _POURED = 512, 65536
 
 
 class Keyboard:
@@ -82,7 +82,7 @@ class Keyboard:
     def read(self) -> bytes:
         """What was typed; nothing at the end of all input."""
         try:
-            return os.read(0, _MOST)
+            return os.read(0, _KEYS if self.how == "raw" else _POURED)
         except OSError:
             return b""  # how a terminal says that it is gone
 

@@ -32,18 +32,20 @@ def _run(args: Args) -> int:
         from taskyard.cli.job.watching import watch
 
         return watch(args, jobs)
-    return show(args, jobs, jobs.list(ended=args.all))
+    wrong: list[str] = []
+    return show(args, jobs, jobs.list(ended=args.all, report=lambda error: wrong.append(str(error))), wrong)
 
 
-def show(args: Args, jobs: Jobs, found: Sequence[Job]) -> int:
-    """Print jobs, once. What each printed last is read only if it will be seen."""
-    if not found:
+def show(args: Args, jobs: Jobs, found: Sequence[Job], wrong: Sequence[str] = ()) -> int:
+    """Print jobs, once. What each printed last is read only if it will be seen; `wrong` tells of those left out."""
+    if not found and not wrong:
         say(args, _NONE if not args.all else "No job was ever started here.")
     return answer(
         args,
         lambda: [{**job_json(row.job), "last_line": row.last_line} for row in rows_of(jobs, found)],
         lambda: lines_of(args, rows_of(jobs, found)),
         ids=(job.id for _, job in tree(found)),
+        warnings=wrong,
     )
 
 

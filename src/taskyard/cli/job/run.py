@@ -8,8 +8,9 @@ from taskyard.cli.command import Command
 from taskyard.cli.job.shared import EXITS, as_our_fault, jobs_of
 from taskyard.cli.output import answer
 from taskyard.cli.values import assignment, seconds, seconds_or_none, size, whole
-from taskyard.errors import UsageError
-from taskyard.kinds.shell import Shell
+from taskyard.errors import BadValue, Damaged, UsageError
+from taskyard.kinds.shell import LONGEST_TIME, Shell
+from taskyard.runtime.sinks import load_sinks
 from taskyard.view.job_records import job_json
 
 TYPE_CHECKING = False
@@ -25,8 +26,8 @@ def _arguments(parser: Parser) -> None:
     parser.add("-d", "--detach", action="store_true", help="Leave it in the background, and print its id.")
     parser.add("--name", metavar="TEXT", help="What people see, if not the command.")
     parser.add("--cwd", metavar="DIR", help="Where it runs, if not here.")
-    parser.add("--env", type=assignment, action="append", default=[], metavar="X=Y", help="Set a variable; repeatable.")
-    parser.add("--timeout", type=seconds, metavar="TIME", help="End it after this long: 90s, 10m. Pauses do not count.")
+    parser.add("--env", type=assignment, action="append", default=[], metavar="X=Y", help="Add a variable; repeatable.")
+    parser.add("--timeout", type=_limit, metavar="TIME", help="End it after this long: 90s, 10m. Pauses do not count.")
     parser.add("--output-cap", type=size, metavar="SIZE", help="Keep the newest, at most this much on disk: 32MB.")
     parser.add("--stdin", action="store_true", help="Input can be sent to it: taskyard send JOB TEXT.")
     parser.add("--pty", action="store_true", help="Give it a terminal of its own.")
@@ -40,19 +41,35 @@ def _arguments(parser: Parser) -> None:
     )
     parser.add("--grace", type=seconds_or_none, default=3.0, metavar="TIME", help="Between TERM and KILL: 3s.")
     parser.add("--on-parent-exit", choices=("kill", "keep"), help="When whoever started it ends.")
-    parser.add("--leave-children", action="store_true", help="Let processes it leaves behind go on.")
+    parser.add(
+        "--leave-children", action="store_true", help="Processes it leaves behind go on; the job ends with the last."
+    )
     parser.add("command", nargs=argparse.REMAINDER, metavar="CMD", help="Its words, or one text for bash.")
+
+
+def _limit(text: str) -> float:
+    return seconds(text, most=LONGEST_TIME)
 
 
 def _run(args: Args) -> int:
     spec = _spec(args)
     jobs = jobs_of(args)
+    warnings = _sinks_that_fail()
     if not args.detach:
         from taskyard.cli.job.foreground import run
 
-        return as_our_fault(lambda args: run(args, jobs, spec))(args)
+        return as_our_fault(lambda args: run(args, jobs, spec, warnings))(args)
     job = jobs.start(spec, after=args.after, after_any=args.after_any)
-    return answer(args, lambda: job_json(job), lambda: [job.id], ids=[job.id])
+    return answer(args, lambda: job_json(job), lambda: [job.id], ids=[job.id], warnings=warnings)
+
+
+def _sinks_that_fail() -> list[str]:
+    """What keeps the end of the job from being told by any sink: no reason not to run it."""
+    try:
+        load_sinks()
+    except (BadValue, Damaged) as error:
+        return [f"{error} No sink is told of its end."]
+    return []
 
 
 def _spec(args: Args) -> Shell:

@@ -60,6 +60,9 @@ def stop_line(stopped: Stopped, style: Style = Style()) -> str:  # noqa: B008  (
         return f"{line}; it had ended already"
     if end is None:
         return f"{line}; asked to end, but it has not yet. See `taskyard wait {job.id}`"
+    if end.leftovers:
+        many = f"{end.leftovers} processes" if end.leftovers > 1 else "a process"
+        line += f"; {many} that its command had left running {'were' if end.leftovers > 1 else 'was'} stopped"
     if end.survivors:
         line += f"; partial, still alive: process {', '.join(map(str, end.survivors))}"
     elif stopped.outcome == "stopped":

@@ -7,7 +7,7 @@ import sys
 from taskyard.cli.command import Command
 from taskyard.cli.job.shared import EXITS, as_our_fault, exit_code, jobs_of, one_job, one_or_all
 from taskyard.cli.output import answer, is_terminal, style
-from taskyard.cli.values import seconds
+from taskyard.cli.values import seconds_or_none
 from taskyard.errors import Conflict, JobNotBegun, UsageError
 from taskyard.runtime.model import JobStatus
 from taskyard.runtime.steering import check_text
@@ -27,7 +27,9 @@ if TYPE_CHECKING:
 
 def _wait_arguments(parser: Parser) -> None:
     parser.add("ids", nargs="+", metavar="JOB", help="The job's id, or several.")
-    parser.add("--timeout", type=seconds, metavar="TIME", help="At most this long: 90s, 10m. Exit code 124 then.")
+    parser.add(
+        "--timeout", type=seconds_or_none, metavar="TIME", help="At most this long: 90s, 10m; 0: only look. Then 124."
+    )
     parser.add(
         "--output", action="store_true", help="With what it printed, as a model gets it; its notice counts as read."
     )
@@ -149,7 +151,8 @@ SEND = Command(
     _send,
     _send_arguments,
     "Type into a job that was started with --stdin or --pty, whoever started it. TEXT is sent as a line;\n"
-    "without it, everything on standard input is sent as it is.",
+    "without it, everything on standard input is sent as it is. At most 1,000,000 bytes at once: of more\n"
+    "nothing is sent, and with --eof the input is not ended either.",
     examples=(
         "taskyard send b3k9x0q2m y",
         "taskyard send b3k9x0q2m --eof < answers.txt",

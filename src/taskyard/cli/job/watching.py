@@ -44,9 +44,10 @@ def watch(args: Args, jobs: Jobs) -> int:
     """Show the jobs until interrupted."""
     drawing = is_terminal(sys.stdout) and not args.as_json
     news = _News(jobs.home)
-    found = jobs.list(ended=args.all)
+    wrong: list[str] = []
+    found = jobs.list(ended=args.all, report=lambda error: wrong.append(str(error)))
     if not drawing:
-        show(args, jobs, found)
+        show(args, jobs, found, wrong)
     while True:
         if drawing:
             _draw(args, jobs, found)

@@ -28,8 +28,8 @@ class Ladder:
     """The way down: asked, then made to go."""
 
     def __init__(self, *, cause: str, by: str, grace: float, now: float) -> None:
-        self.cause = cause  #: why: stopped, timeout, output_cap; "" = it only left processes behind
-        self.by = by
+        self.cause = cause  #: why: stopped, timeout, output_cap; "" = the command had ended and left processes behind
+        self.by = by  #: who or what wants it; "" = nobody, it is the way of things
         self.until = now + grace  #: when the next step is due
         self._gives_up = self.until + PATIENCE
         self._killing = False

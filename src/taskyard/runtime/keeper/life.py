@@ -64,11 +64,16 @@ def _lived(born: Born, request: Request, queue: Queue) -> End:
         while not queue.is_over:
             wires.sleep(queue.until, queue)
     if queue.stopped_by is not None:
-        return End("stopped", by=queue.stopped_by, at=now_ms())
+        return _never_ran("stopped", by=queue.stopped_by)
     if queue.refused:
-        return End("error", error=queue.refused, at=now_ms())
+        return _never_ran("error", error=queue.refused)
     end = _attempts(born, request, wires)
+    wires.let_go()
     return end._replace(output_lost=wires.lost or end.output_lost)
+
+
+def _never_ran(cause: str, *, by: str = "", error: str = "") -> End:
+    return End(cause, by=by, error=error, proof="proved", at=now_ms(), duration_ms=0)
 
 
 def _tell_stall(born: Born, tail: str) -> None:
@@ -88,7 +93,7 @@ def _attempts(born: Born, request: Request, wires: Wires) -> End:
         if end.status is not JobStatus.FAILED or attempt > request.retries:
             return end
         attempt += 1
-        _note_attempt(born, end, attempt)
+        _note_attempt(born, request, end, attempt)
         rest = Rest(request, attempt)
         while not rest.is_over:
             wires.sleep(rest.until, rest)
@@ -96,11 +101,16 @@ def _attempts(born: Born, request: Request, wires: Wires) -> End:
             return end._replace(cause="stopped", by=rest.stopped_by, at=now_ms())
 
 
-def _note_attempt(born: Born, end: End, attempt: int) -> None:
+def _note_attempt(born: Born, request: Request, end: End, attempt: int) -> None:
     """Write down how an attempt ended, and that another comes."""
     earlier = born.record.get("earlier")
     known = cast("list[object]", earlier) if isinstance(earlier, list) else []
-    born.change(attempt=attempt, earlier=[*known, end_to_json(end)][-_REMEMBERED:])
+    born.change(
+        attempt=attempt,
+        earlier=[*known, end_to_json(end)][-_REMEMBERED:],
+        takesInput=request.stdin or request.pty,
+        leftRunning=False,
+    )
 
 
 def finish(born: Born, end: End) -> dict[str, object] | None:
@@ -133,7 +143,7 @@ def finish(born: Born, end: End) -> dict[str, object] | None:
 def tell_sinks(born: Born, told: dict[str, object] | None, *, settings: str = "") -> None:
     """Have the news told in every other way that is set up; `settings` as for `live`."""
     if told is not None and sinks.may_be_set_up(settings):
-        sinks.start_sinks(born.folder.home, told)
+        sinks.start_sinks(born.folder.home, told, terminal=sinks.terminal_of(born.record))
 
 
 def is_full(error: StorageError) -> bool:

@@ -143,6 +143,8 @@ class Loop:
             self.is_over = self._others.are_settled(stopping=self._is_stopping)
         elif self._ladder is None and not self._request.leave_children:
             self._leftovers = self._descend("", "", self._request.grace)
+        elif self._ladder is None and not self._born.record.get("leftRunning"):
+            self._born.change(leftRunning=True)  # what it left behind goes on, and so does the job
 
     def _look_at_output(self) -> None:
         """Take in growth; while there is some, look again soon, else have the kernel tell."""
@@ -179,10 +181,13 @@ class Loop:
 
     @property
     def _is_stopping(self) -> bool:
-        return self._ladder is not None and bool(self._ladder.cause)
+        return self._ladder is not None and bool(self._ladder.by)
 
     def stop(self, cause: str, *, by: str, grace: float | None = None) -> None:
-        """End the whole tree; a second wish can only make it faster. What has ended by itself was not stopped."""
+        """End the whole tree; a second wish can only make it faster.
+
+        A command that has ended by itself was not stopped: what it left behind is, and is counted.
+        """
         self._reap()
         if self.is_over:
             return
@@ -191,7 +196,12 @@ class Loop:
             self._ladder.hurry(_now() + grace)
             return
         self._others.stop_children(by=by, grace=grace)
-        self._descend(cause if self._status is None else "", by, grace)
+        if self._ladder is not None:
+            self._ladder.hurry(_now() + grace)  # what the command left behind is on its way already
+        elif self._status is None:
+            self._descend(cause, by, grace)
+        else:
+            self._leftovers = self._descend("", by, grace)
 
     def _descend(self, cause: str, by: str, grace: float) -> int:
         self._ladder = Ladder(cause=cause, by=by, grace=grace, now=_now())
@@ -266,7 +276,7 @@ class Loop:
             survivors=tuple(self._survivors),
             leftovers=self._leftovers,
             kept=tuple(self._others.kept()),
-            by=self._ladder.by if self._is_stopping and self._ladder is not None else "",
+            by=self._ladder.by if self._ladder is not None else "",
             at=now_ms(),
             duration_ms=round((_now() - self._began) * 1000),
             paused_ms=round(self._paused * 1000),

@@ -9,6 +9,7 @@ import sys
 from _socket import CMSG_LEN, socket
 
 from taskyard.disk import files
+from taskyard.disk.processes import open_descriptors
 from taskyard.errors import StorageError
 from taskyard.runtime import sinks
 from taskyard.runtime.folder import JobFolder
@@ -32,6 +33,7 @@ _INT = 4
 def main(words: list[str]) -> None:
     """Be what the command line says."""
     what, fd = words[0], int(words[1])
+    _close_all_but(fd)
     os.chdir("/")
     os.umask(0o077)
     for number in DEAF:
@@ -41,6 +43,16 @@ def main(words: list[str]) -> None:
             os._exit(0)  # the keeper is nobody's child: whoever started it need not wait for it
         _keep(fd, answer=1)
     serve(fd)
+
+
+def _close_all_but(ours: int) -> None:
+    """Keep nothing of the starter's open: a lock or a pipe of a script's would be held for as long as a job lives."""
+    for fd in open_descriptors():
+        if fd != ours:
+            try:
+                os.close(fd)
+            except OSError:
+                pass  # the one that the numbers were read from
 
 
 def serve(fd: int) -> NoReturn:

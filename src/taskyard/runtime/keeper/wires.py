@@ -76,18 +76,18 @@ class Wires:
 
     def start(self, request: Request, output: int) -> int:
         """Start the command with what it reads from and writes to; its process number."""
-        self._let_go()
+        self.let_go()
         if request.pty:
             return self._start_in_terminal(request, output)
         if not request.stdin:
             return command.start(request.plan, output=output, stdin=None)
-        theirs, self._input = os.pipe2(os.O_CLOEXEC)
+        from taskyard.runtime import input_pipe  # only those that read need it
+
+        theirs, self._input = input_pipe.make(self._born.descriptor)
         try:
-            pid = command.start(request.plan, output=output, stdin=theirs)
+            return command.start(request.plan, output=output, stdin=theirs)
         finally:
             os.close(theirs)
-        os.set_blocking(self._input, False)  # one who does not read must not stop us
-        return pid
 
     def _start_in_terminal(self, request: Request, output: int) -> int:
 
@@ -108,13 +108,13 @@ class Wires:
         self._poll.register(ours, select.POLLIN)
         return pid
 
-    def _let_go(self) -> None:
-        """Close what an earlier attempt read from, with what its terminal still shows kept."""
+    def let_go(self) -> None:
+        """Close what an attempt read from, with what its terminal still shows kept."""
         self.drain()
         if self._terminal is not None:
             self._poll.unregister(self._terminal)
         if self._input is not None:
-            os.close(self._input)
+            self._close(self._input)
         self._input = self._terminal = None
         self._unread = b""
 
@@ -138,9 +138,16 @@ class Wires:
 
     def _take_no_more(self, pipe: int) -> None:
         """The command reads to the end of what it got; whoever looks at the job sees that it takes no more."""
-        os.close(pipe)
+        self._close(pipe)
         self._input = None
         self._born.change(takesInput=False)
+
+    def _close(self, way: int) -> None:
+        os.close(way)
+        if way != self._terminal:
+            from taskyard.runtime import input_pipe
+
+            input_pipe.remove(self._born.descriptor)
 
     def _type_on(self, terminal: int) -> None:
         """Hand the terminal what it takes of what was typed; the kernel tells when it takes more."""
@@ -204,7 +211,8 @@ class Wires:
         done: object = False
         if what == "stop":
             in_time = float(grace) if isinstance(grace, (int, float)) and 0 <= grace <= _LONGEST else None
-            loop.stop("stopped", by=by[:_LONGEST_NAME] if isinstance(by, str) else "", grace=in_time)
+            who = by[:_LONGEST_NAME] if by and isinstance(by, str) else "somebody"
+            loop.stop("stopped", by=who, grace=in_time)
             done = True
         elif what == "pause":
             done = loop.pause()

@@ -50,6 +50,7 @@ KINDS: Mapping[str, Kind] = {
     "damaged-record": Kind("A record of teams or trust cannot be read"),
     "damaged-claude-team": Kind("Claude Code's record of a team cannot be read"),
     "damaged-claude-inbox": Kind("An inbox of Claude Code's cannot be read"),
+    "damaged-job": Kind("A job's folder does not say what the job is, or how it ended"),
     "network-fs": Kind("The list is on a network file system", is_note=True),
     "hooks": Kind("A hook in a settings file that cannot be one"),
     "settings": Kind("Taskyard's own settings cannot be read"),
