@@ -55,6 +55,7 @@ MADE: list[tuple[errors.TaskyardError, str, int]] = [
     (errors.TeamHasLivingMembers("t", ["bob"]), "team_has_living_members", 5),
     (errors.Busy("list 'plan'", "process 5", 1.5), "busy", 75),
     (errors.Damaged("7.json", "it is empty"), "damaged", 1),
+    (errors.EngineNotFound("comand", nearest=["command"]), "engine_not_found", 4),
     (errors.MissingExtra("The MCP server", "mcp", "mcp_types"), "missing_extra", 2),
     (errors.BadConfig("/home/ada/.claude.json", "it is no JSON"), "bad_config", 1),
     (errors.NotGenuine("it differs"), "not_genuine", 1),

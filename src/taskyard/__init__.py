@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from taskyard.errors import Conflict as Conflict
     from taskyard.errors import Cycle as Cycle
     from taskyard.errors import Damaged as Damaged
+    from taskyard.errors import EngineNotFound as EngineNotFound
     from taskyard.errors import EventsGone as EventsGone
     from taskyard.errors import HookRefused as HookRefused
     from taskyard.errors import JobEnded as JobEnded
@@ -70,6 +71,7 @@ if TYPE_CHECKING:
     from taskyard.errors import TooManyCallers as TooManyCallers
     from taskyard.errors import Untrusted as Untrusted
     from taskyard.errors import UsageError as UsageError
+    from taskyard.kinds.agent import Agent as Agent
     from taskyard.kinds.shell import Shell as Shell
     from taskyard.runtime.events import Event as Event
     from taskyard.runtime.model import End as End
@@ -89,6 +91,7 @@ _HOMES = {
     "taskyard.app": ("Yard", "open"),
     "taskyard.async_app": ("AsyncYard", "open_async"),
     "taskyard.config": ("Settings",),
+    "taskyard.kinds.agent": ("Agent",),
     "taskyard.kinds.shell": ("Shell",),
     "taskyard.runtime.events": ("Event",),
     "taskyard.runtime.model": ("End", "Job", "JobStatus"),
@@ -102,6 +105,7 @@ _MODULES = ("checkup", "config", "context", "errors", "paths", "testing")
 
 __all__ = [
     "AcceptanceFailed",
+    "Agent",
     "AgentBusy",
     "AlreadyClaimed",
     "AlreadyExists",
@@ -124,6 +128,7 @@ __all__ = [
     "Cycle",
     "Damaged",
     "End",
+    "EngineNotFound",
     "Event",
     "EventsGone",
     "HookRefused",

@@ -41,6 +41,8 @@ class Settings(NamedTuple):
     event_segments: int = (
         8  #: files of 64 MB with events of jobs that are kept: half a gigabyte is over a million events
     )
+    engine: str = "command"  #: what agents run on if nothing else is asked for; `taskyard engines` lists them
+    agent_command: str = ""  #: the program of the engine `command`, as a shell would read it
     mcp_patience: float = 45.0  #: seconds a tool call waits for a command; clients give up after 60
     mcp_lease: float = 600.0  #: seconds a client over HTTP may be silent before its claims and jobs are let go
     mcp_callers: int = 100  #: clients over HTTP at once; each keeps what it read of the list in memory

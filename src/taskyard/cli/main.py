@@ -40,6 +40,8 @@ COMMANDS: Mapping[str, Row] = {
     "hook": Row("taskyard.cli.hook:HOOK", "What Claude Code runs so that its model hears of background jobs"),
     "trust": Row("taskyard.cli.trust:TRUST", "Allow commands that came with a project or a task"),
     "doctor": Row("taskyard.cli.doctor:DOCTOR", "Explain what is wrong with a list, and repair it"),
+    "agent": Row("taskyard.cli.agent:AGENT", "Have an agent work on a prompt, here or in the background"),
+    "engines": Row("taskyard.cli.agent:ENGINES", "What agents can run on"),
     "mcp": Row("taskyard.cli.mcp:MCP", "The tools for any model's client, over MCP"),
     "demo": Row("taskyard.cli.demo:DEMO", "A plan of tasks worked on by agents, live"),
     "completions": Row("taskyard.cli.completions:COMPLETIONS", "Completion for bash, zsh and fish"),

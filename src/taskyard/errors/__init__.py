@@ -6,7 +6,7 @@ Every error Taskyard raises on purpose.
     + BadName, BadId, BadJobId, BadText, BadValue, MissingExtra
   x NotFound                exit 4
     + TaskNotFound, RecipientNotFound, TeamNotFound, ListNotFound, JobNotFound, KindNotFound,
-      OutputGone, EventsGone, NothingFree
+      EngineNotFound, OutputGone, EventsGone, NothingFree
   x Conflict                exit 5   well formed, wrong moment: look again
     + AlreadyClaimed, AlreadyResolved, StillOpen, Blocked, AgentBusy, BadTransition, Cycle,
       LeaseLost, HookRefused, AcceptanceFailed, Untrusted, PathsOverlap, AlreadyExists,
@@ -70,6 +70,7 @@ from taskyard.errors.general import (
     shown,
 )
 from taskyard.errors.missing import (
+    EngineNotFound,
     EventsGone,
     JobNotFound,
     KindNotFound,
@@ -103,6 +104,7 @@ __all__ = [
     "Conflict",
     "Cycle",
     "Damaged",
+    "EngineNotFound",
     "EventsGone",
     "HookRefused",
     "JobEnded",

@@ -89,6 +89,18 @@ class KindNotFound(NotFound):
         self.nearest = tuple(nearest)
 
 
+class EngineNotFound(NotFound):
+    """No engine of this name drives agents here."""
+
+    code = "engine_not_found"
+
+    def __init__(self, engine: str, *, nearest: Sequence[str] = ()) -> None:
+        hint = f" Nearest: {', '.join(nearest)}." if nearest else ""
+        super().__init__(f"No engine is called {shown(engine)} here; `taskyard engines` lists them.{hint}")
+        self.engine = clipped(engine)
+        self.nearest = tuple(nearest)
+
+
 class OutputGone(NotFound):
     """The job is over and `taskyard gc` took what it had printed; how it ended is still known."""
 

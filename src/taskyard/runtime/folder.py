@@ -8,6 +8,9 @@ from taskyard.disk import files
 from taskyard.errors import StorageError
 from taskyard.typed import NamedTuple
 
+#: The file's name in a job's folder.
+TRANSCRIPT = "transcript.jsonl"
+
 
 class JobFolder(NamedTuple):
     """The files of one job."""
@@ -44,6 +47,11 @@ class JobFolder(NamedTuple):
     def output(self) -> str:
         """What it printed."""
         return f"{self.path}/output"
+
+    @property
+    def transcript(self) -> str:
+        """What an agent did and said, a line of JSON each; its output is a link to this."""
+        return f"{self.path}/{TRANSCRIPT}"
 
     @property
     def lock(self) -> str:

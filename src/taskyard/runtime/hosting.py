@@ -51,7 +51,11 @@ class Hosted:
         liveness.host(self._folder)  # first: another thread that asked for its keeper would give its lock back
         try:
             self._born = Born(
-                self._folder, request.record, parent=request.parent, event_segments=request.event_segments
+                self._folder,
+                request.record,
+                parent=request.parent,
+                event_segments=request.event_segments,
+                transcript=request.transcript,
             )
         except BaseException:
             liveness.host_no_longer(self._folder)

@@ -68,6 +68,7 @@ class Wanted(NamedTuple):
     on_parent_exit: str | None = None  #: "kill" or "keep"
     stdin: bool = False  #: input can be sent to it
     pty: bool = False  #: it gets a terminal of its own
+    transcript: bool = False  #: what it writes is a transcript, a line of JSON each; its output is a link to that
     grace: float = 3.0  #: seconds between being asked to end and being made to
     leave_children: bool = False  #: processes it leaves behind go on under its keeper
     retries: int = 0

@@ -61,15 +61,21 @@ def settle(folder: JobFolder, record: Mapping[str, object]) -> None:
 
 def _lost(folder: JobFolder, record: Mapping[str, object]) -> End:
     """End what is left, and say how it was lost."""
-    try:
-        size = os.lstat(folder.output).st_size
-    except OSError:
-        size = 0
-    end = End("lost", at=now_ms(), proof="best_effort", size=size)
+    end = End("lost", at=now_ms(), proof="best_effort", size=_printed(folder))
     if record.get("host") != this_host():
         return end._replace(error="the machine was restarted")
     survivors = _end_what_is_left(folder, record)
     return end._replace(error="its keeper was killed", survivors=tuple(survivors))
+
+
+def _printed(folder: JobFolder) -> int:
+    """How much it printed: the size of its transcript, else of its output; no link is followed."""
+    for path in (folder.transcript, folder.output):
+        try:
+            return os.lstat(path).st_size
+        except OSError:
+            continue
+    return 0
 
 
 def _end_what_is_left(folder: JobFolder, record: Mapping[str, object]) -> list[int]:

@@ -40,7 +40,17 @@ def words_of_end(folder: JobFolder, record: Mapping[str, object], end: End) -> d
         "summary": summary(record, end),
         "exitCode": end.exit_code,
         "at": end.at,
+        **_added(folder, record),
     }
+
+
+def _added(folder: JobFolder, record: Mapping[str, object]) -> dict[str, object]:
+    """What the job's kind has to add."""
+    if record.get("type") != "local_agent":
+        return {}
+    from taskyard.runtime import agent_news  # only keepers of agents need it
+
+    return agent_news.added(folder)
 
 
 def _is_watched(record: Mapping[str, object]) -> bool:
@@ -90,6 +100,10 @@ def summary(record: Mapping[str, object], end: End) -> str:
 
 
 def _how_it_ended(record: Mapping[str, object], end: End) -> str:
+    if record.get("type") == "local_agent":
+        from taskyard.runtime import agent_news
+
+        return agent_news.summary(record, end)
     what = f'Background command "{record.get("description")}"'
     if end.cause == "exited":
         how = "completed (exit code 0)" if end.exit_code == 0 else f"failed with exit code {end.exit_code}"

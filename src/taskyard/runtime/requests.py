@@ -94,6 +94,7 @@ class Starter(NamedTuple):
             "grace": wanted.grace,
             "stdin": wanted.stdin,
             "pty": wanted.pty,
+            "transcript": wanted.transcript,
             "leave_children": wanted.leave_children,
             "retries": wanted.retries,
             "retry_delay": wanted.retry_delay,

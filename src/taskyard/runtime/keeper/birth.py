@@ -14,7 +14,7 @@ import os
 from taskyard.disk import files
 from taskyard.errors import StorageError
 from taskyard.runtime import telling
-from taskyard.runtime.folder import JobFolder, is_there, living_folder
+from taskyard.runtime.folder import TRANSCRIPT, JobFolder, is_there, living_folder
 from taskyard.runtime.keeper import kernel
 
 TYPE_CHECKING = False
@@ -42,6 +42,7 @@ class Born:
         parent: str | None = None,
         arguments: Mapping[str, object] | None = None,
         event_segments: int | None = None,
+        transcript: bool = False,
     ) -> None:
         """Build it, let it be seen, and tell of it.
 
@@ -51,12 +52,14 @@ class Born:
             parent: The job it is started inside.
             arguments: What a handler is asked for.
             event_segments: How many segments of the stream of events are kept; None: all.
+            transcript: Its output is a link to a transcript.
         """
         self.folder = folder
+        self.printed = folder.output  #: the file itself that is written to
         self.record = record
         self._answers: dict[str, object] = {}
         try:
-            self._build(arguments)
+            self._build(arguments, transcript=transcript)
         except OSError as error:
             self._clear_away()
             raise files.storage_error(folder.half_made, error) from error
@@ -68,7 +71,7 @@ class Born:
         # Where in the stream it began is written with what the record says next.
         self.record[telling.POSITION] = telling.started(folder, record, keep=event_segments)
 
-    def _build(self, arguments: Mapping[str, object] | None) -> None:
+    def _build(self, arguments: Mapping[str, object] | None, *, transcript: bool) -> None:
         folder, half = self.folder, self.folder.half_made
         try:
             for place in (f"{folder.home}/jobs", living_folder(folder.home)):
@@ -86,12 +89,25 @@ class Born:
         os.mkfifo(f"{half}/control", 0o600)
         # For both ways, so that it never ends: writers come and go.
         self.control = os.open(f"{half}/control", os.O_RDWR | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
-        self.output = os.open(f"{half}/output", _NEW | os.O_APPEND, 0o600)
+        self.output = self._make_output(half, transcript=transcript)
         if arguments is not None:
             files.create(f"{half}/arguments.json", _encoded({"type": self.record["type"], "arguments": arguments}))
         files.create(f"{half}/job.json", _encoded(self.record))
         self.descriptor = os.open(half, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         os.rename(half, folder.path)
+
+    def _make_output(self, half: str, *, transcript: bool) -> int:
+        """The file to write to. Where no link can be made an agent has an empty output, and its record says so."""
+        if not transcript:
+            return os.open(f"{half}/output", _NEW | os.O_APPEND, 0o600)
+        self.printed = self.folder.transcript
+        made = os.open(f"{half}/{TRANSCRIPT}", _NEW | os.O_APPEND, 0o600)
+        try:
+            os.symlink(TRANSCRIPT, f"{half}/output")
+        except OSError:
+            os.close(os.open(f"{half}/output", _NEW, 0o600))
+            self.record["isUnlinked"] = True
+        return made
 
     def _keep_room(self) -> None:
         """Have room for our last words, in the one file that nobody writes: the job itself may fill the disk."""

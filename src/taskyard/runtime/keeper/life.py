@@ -172,7 +172,7 @@ def _why_full(born: Born, end: End) -> str:
 def _compacted(born: Born, end: End) -> End:
     """Replace an output whose head was freed by one that says so in words, then goes on with what was kept."""
     header = f"[{end.base:,} bytes were left out here: the output was larger than its cap]\n".encode()
-    temporary = f"{born.folder.output}.{os.getpid()}.tmp"
+    temporary = f"{born.printed}.{os.getpid()}.tmp"
     try:
         fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
         try:
@@ -182,7 +182,7 @@ def _compacted(born: Born, end: End) -> End:
                 offset += os.sendfile(fd, born.output, offset, end.size - offset)
         finally:
             os.close(fd)
-        os.rename(temporary, born.folder.output)
+        os.rename(temporary, born.printed)
     except OSError:
         try:
             os.unlink(temporary)

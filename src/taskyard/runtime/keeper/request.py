@@ -41,6 +41,7 @@ class Request(NamedTuple):
     arguments: Mapping[str, object] | None = None  #: for a handler, which then has the last word on how it went
     retry_delay: float = 1.0  #: seconds before the second attempt; twice as long before each further one
     window: Sequence[int] | None = None  #: rows and columns of its terminal
+    transcript: bool = False  #: its output is a link to a transcript of its own
 
 
 _PLAN = Request._fields.index("plan")

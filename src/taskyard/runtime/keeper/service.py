@@ -92,6 +92,7 @@ def _keep(fd: int, answer: int) -> NoReturn:
                 parent=request.parent,
                 arguments=request.arguments,
                 event_segments=request.event_segments,
+                transcript=request.transcript,
             )
         except StorageError as error:
             _say(answer, {"id": request.id, "path": error.path, "error": error.why, "advice": error.advice})

@@ -1,0 +1,140 @@
+"""`taskyard agent` and `taskyard engines`: an agent at work on a prompt, and what it can run on."""
+
+from __future__ import annotations
+
+import sys
+
+from taskyard.cli.command import Command
+from taskyard.cli.job.shared import EXITS, as_our_fault, exit_code, jobs_of
+from taskyard.cli.output import answer, columns, is_terminal, print_line, say, style
+from taskyard.cli.values import seconds
+from taskyard.errors import UsageError
+from taskyard.shapes import as_object
+from taskyard.view.job_records import job_json
+from taskyard.view.text import cut, safe
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from taskyard.cli.command import Args
+    from taskyard.cli.parser import Parser
+    from taskyard.kinds.agent import Agent
+    from taskyard.runtime.jobs import Jobs
+    from taskyard.runtime.model import Job
+
+#: How often whoever waits sees how far it is, in seconds.
+_LOOK = 1.0
+
+
+def _arguments(parser: Parser) -> None:
+    parser.add("prompt", metavar="PROMPT", help="What it is to do; - reads it from standard input.")
+    parser.add("-d", "--detach", action="store_true", help="Leave it in the background, and print its id.")
+    parser.add("--engine", default="", metavar="NAME", help="What it runs on: see `taskyard engines`.")
+    parser.add("--command", default="", metavar="CMD", help="The program of an engine that is one, with its words.")
+    parser.add("--model", metavar="NAME", help="The model, where the engine lets one choose.")
+    parser.add("--type", default="general-purpose", metavar="TYPE", dest="agent_type", help="What hooks match on.")
+    parser.add("--name", metavar="NAME", help="The name it acts under; its job's id if not given.")
+    parser.add("--description", metavar="TEXT", help="What people see, if not the prompt's first line.")
+    parser.add("--cwd", metavar="DIR", help="Where it works, if not here.")
+    parser.add("--timeout", type=seconds, metavar="TIME", help="End it after this long: 90s, 10m.")
+    parser.add("--on-parent-exit", choices=("kill", "keep"), help="When whoever started it ends.")
+
+
+def _run(args: Args) -> int:
+    spec = _spec(args)
+    jobs = jobs_of(args)
+    if args.detach:
+        job = jobs.start(spec)
+        return answer(args, lambda: job_json(job), lambda: [job.id], ids=[job.id])
+    return as_our_fault(lambda args: _watched(args, jobs, spec))(args)
+
+
+def _spec(args: Args) -> Agent:
+    import shlex
+
+    from taskyard.kinds.agent import Agent
+
+    try:
+        command = tuple(shlex.split(args.command))
+    except ValueError as error:
+        raise UsageError(f"--command cannot be read: {error}.") from error
+    return Agent(
+        sys.stdin.read() if args.prompt == "-" else args.prompt,
+        engine=args.engine,
+        command=command,
+        agent_type=args.agent_type,
+        name=args.name,
+        description=args.description,
+        model=args.model,
+        cwd=args.cwd,
+        timeout=args.timeout,
+        on_parent_exit=args.on_parent_exit,
+    )
+
+
+def _watched(args: Args, jobs: Jobs, spec: Agent) -> int:
+    """Wait for it, with a line on how far it is; Ctrl+C stops it with everything it started."""
+    job = jobs.start(spec, backgrounded=False)
+    say(args, f"{job.id} works. Ctrl+C stops it.")
+    try:
+        while not job.is_final:
+            job = jobs.wait(job.id, timeout=_LOOK)
+            _show(args, job)
+    except KeyboardInterrupt:
+        (stopped,) = jobs.stop(job.id)
+        say(args, f"{job.id}: {stopped.outcome}")
+        return 130
+    found = jobs.output(job.id)
+    if args.as_json:
+        return answer(args, lambda: {**job_json(job), "text": found.output}, list) or exit_code([job])
+    if found.output:
+        print_line(safe(found.output, lines=True).rstrip("\n"))
+    if job.end is not None and job.end.error:
+        sys.stderr.write(f"Error: {safe(job.end.error, lines=True)}\n")
+    return exit_code([job])
+
+
+def _show(args: Args, job: Job) -> None:
+    if args.as_json or args.quiet or not is_terminal(sys.stderr):
+        return
+    usage = as_object(job.facts.get("usage")) or {}
+    counts = ((usage.get("tool_uses"), "tools"), (usage.get("total_tokens"), "tokens"))
+    parts = [f"{count:,} {what}" for count, what in counts if isinstance(count, int) and count]
+    line = "" if job.is_final else cut(f"… {', '.join(parts)}", columns() - 1, style(args, sys.stderr))
+    sys.stderr.write(f"\r\x1b[K{line}")
+    sys.stderr.flush()
+
+
+def _engines(args: Args) -> int:
+    from taskyard.engines.installed import engines_here
+
+    found = engines_here()
+    return answer(
+        args,
+        lambda: [
+            {"name": one.name, "engine": one.engine, "about": one.about, "path": one.path, "ready": one.is_ready}
+            for one in found
+        ],
+        lambda: [f"{one.name:<14} {one.about}{'' if one.is_ready else '  (not installed)'}" for one in found],
+        ids=[one.name for one in found if one.is_ready],
+    )
+
+
+AGENT = Command(
+    _run,
+    _arguments,
+    "Have an agent work on a prompt, as a job. What it says and does is its transcript (`taskyard logs JOB`); its\n"
+    "answer is printed when it is done. With -d it is left in the background, and its end is told by a notice.",
+    examples=(
+        "taskyard agent 'Fix the failing test' --engine claude",
+        "taskyard agent -d 'Summarise today' --command 'my-agent --fast'",
+        "git diff | taskyard agent - --engine gemini",
+    ),
+    exits=(*EXITS, "130  Ctrl+C"),
+)
+
+ENGINES = Command(
+    _engines,
+    None,
+    "What agents can run on here: the engines, and agents of others that are installed.",
+    examples=("taskyard engines", "taskyard engines --json"),
+)

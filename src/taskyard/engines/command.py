@@ -1,0 +1,142 @@
+"""
+Any program as an agent: `command`.
+
+It gets the prompt on stdin, to its end; or, where one of its words is `{prompt}`, in that place, and can then be sent
+more on stdin. What it prints is its answer. A program that has more to tell prints lines of JSON among the others:
+
+    {"type": "text", "text": "…"}                                  what it says
+    {"type": "tool", "name": "Edit", "input": {…}}                 what it does
+    {"type": "usage", "input_tokens": 900, "output_tokens": 40}    what an answer of its model took
+    {"type": "cost", "usd": 0.12}                                  what all of it has cost
+    {"type": "question", "text": "Overwrite?"}                     the answer comes as a line on its stdin
+    {"type": "result", "text": "…", "error": "…"}                  its last word
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from functools import partial
+
+from taskyard.engines.engine import Said
+from taskyard.engines.process import Program
+from taskyard.errors import UsageError
+from taskyard.shapes import as_object, as_text
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from taskyard.engines.engine import Brief, Watcher
+
+#: Where the prompt stands among a program's words, if not on its stdin.
+PLACE = "{prompt}"
+
+#: Characters of an answer that are kept: more than any reader is given.
+_LONGEST_ANSWER = 200_000
+
+
+class Command:
+    """A program that works on a prompt."""
+
+    def check(self, brief: Brief) -> None:
+        """Refuse a brief without a program."""
+        if not brief.command:
+            raise UsageError(
+                "The engine `command` needs a program: `--command 'my-agent --flag'`, or the setting `agent_command`."
+                " See `taskyard engines` for agents that are installed here."
+            )
+
+    async def work(self, brief: Brief, watcher: Watcher) -> Said:
+        """Run the program to its end."""
+        takes_argument = PLACE in brief.command
+        argv = [brief.prompt if word == PLACE else word for word in brief.command]
+        try:
+            program = await Program.start(argv, cwd=brief.cwd, env=brief.env, heard=partial(_heard, watcher))
+        except OSError as error:
+            return Said(error=f"{argv[0]} cannot be started: {error.strerror}")
+        async with program:
+            talk = _Talk(program, watcher)
+            if not takes_argument:
+                await program.say(brief.prompt + "\n", last=True)
+            passing = asyncio.create_task(talk.pass_on())
+            try:
+                async for line in program.lines():
+                    await talk.heard(line)
+                return talk.said(await program.ended())
+            finally:
+                passing.cancel()
+
+
+class _Talk:
+    """What goes back and forth with one program."""
+
+    def __init__(self, program: Program, watcher: Watcher) -> None:
+        self._program = program
+        self._watcher = watcher
+        self._answer = ""
+        self._result: Said | None = None
+
+    async def pass_on(self) -> None:
+        """Hand over what is sent to the agent while it works."""
+        async for text in self._watcher.messages():
+            self._watcher.record({"type": "user", "text": text})
+            await self._program.say(text + "\n")
+
+    async def heard(self, line: str) -> None:
+        """Take in one line of it."""
+        event = _event(line)
+        if event is None:
+            self._says(line)
+            return
+        kind = event["type"]
+        if kind == "text":
+            self._says(as_text(event.get("text")))
+        elif kind == "tool":
+            given = as_object(event.get("input")) or {}
+            self._watcher.record({"type": "tool_use", "name": as_text(event.get("name")), "input": given})
+            self._watcher.used_tool(as_text(event.get("name")) or "tool", given)
+        elif kind == "usage":
+            self._watcher.used_tokens(event)
+        elif kind == "cost" and isinstance(usd := event.get("usd"), (int, float)):
+            self._watcher.costs(float(usd))
+        elif kind == "question":
+            await self._ask(as_text(event.get("text")))
+        elif kind == "result":
+            self._result = Said(as_text(event.get("text")), as_text(event.get("error")))
+
+    def said(self, code: int) -> Said:
+        """Its last word, by what it printed and how it ended."""
+        result = self._result or Said(self._answer.strip())
+        if code == 0 or result.error:
+            return result
+        how = f"exit code {code}" if code > 0 else f"signal {-code}"
+        words = self._program.last_words
+        return result._replace(error=f"it ended with {how}{': ' + words if words else ''}")
+
+    def _says(self, text: str) -> None:
+        self._watcher.record({"type": "assistant", "text": text})
+        self._answer = f"{self._answer}{text}\n"[-_LONGEST_ANSWER:]
+
+    async def _ask(self, question: str) -> None:
+        self._watcher.record({"type": "question", "text": question})
+        answer = await self._watcher.ask(question)
+        self._watcher.record({"type": "answer", "text": answer})
+        if answer is not None:
+            await self._program.say(answer + "\n")
+
+
+_EVENTS = frozenset({"text", "tool", "usage", "cost", "question", "result"})
+
+
+def _event(line: str) -> dict[str, object] | None:
+    """The event in a line; None if it is plain text, which may well look like JSON."""
+    if not line.startswith("{"):
+        return None
+    try:
+        found = as_object(json.loads(line))
+    except (ValueError, RecursionError):
+        return None
+    return found if found is not None and found.get("type") in _EVENTS else None
+
+
+def _heard(watcher: Watcher, line: str) -> None:
+    watcher.record({"type": "stderr", "text": line})

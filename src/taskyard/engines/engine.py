@@ -1,0 +1,70 @@
+"""The interface of every engine, on one screen: a brief in, news on the way, a last word."""
+
+from __future__ import annotations
+
+from taskyard.typed import NamedTuple
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Mapping
+    from typing import Protocol
+
+    class Watcher(Protocol):
+        """Whom an engine tells of its work, and asks."""
+
+        def record(self, line: Mapping[str, object]) -> None:
+            """A line of the transcript: what was said or done, as data."""
+            ...
+
+        def used_tool(self, name: str, given: Mapping[str, object]) -> None:
+            """A tool was used."""
+            ...
+
+        def used_tokens(self, usage: Mapping[str, object]) -> None:
+            """What one answer of the model took: input_tokens, output_tokens, cache_… ; what is no number counts 0."""
+            ...
+
+        def costs(self, usd: float) -> None:
+            """What all of it has cost so far."""
+            ...
+
+        async def ask(self, question: str) -> str | None:
+            """Have somebody answer; None if nobody can any more."""
+            ...
+
+        def messages(self) -> AsyncIterator[str]:
+            """What is sent to the agent while it works."""
+            ...
+
+    class Engine(Protocol):
+        """Something that works on a prompt."""
+
+        def check(self, brief: Brief) -> None:
+            """Refuse what it could not work on.
+
+            Raises:
+                UsageError: says what is missing.
+            """
+            ...
+
+        async def work(self, brief: Brief, watcher: Watcher) -> Said:
+            """Work on it to the end. Being stopped arrives as cancellation."""
+            ...
+
+
+class Brief(NamedTuple):
+    """What an agent is to do, and with what."""
+
+    prompt: str
+    cwd: str
+    env: Mapping[str, str]
+    model: str | None = None
+    command: tuple[str, ...] = ()  #: of engines that are programs
+
+
+class Said(NamedTuple):
+    """How it went: its final answer, or why there is none."""
+
+    text: str = ""
+    error: str = ""
+    is_retryable: bool = False  #: the same may go well later: a limit, a line that was cut

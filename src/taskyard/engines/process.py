@@ -1,0 +1,115 @@
+"""A program that an engine talks to: lines out, lines in, bounded, and gone when the engine is."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+
+#: Of a longer line the rest is left out, in bytes: a program may print anything.
+LONGEST_LINE = 4 * 1024 * 1024
+
+#: What a program says last on stderr, in characters: why it failed is there.
+_LAST_WORDS = 2_000
+
+_CHUNK = 65_536
+
+#: Seconds a program has to end by itself once nobody reads it.
+_GRACE = 2.0
+
+
+class Program:
+    """One run of it."""
+
+    def __init__(self, process: asyncio.subprocess.Process, heard: Callable[[str], None]) -> None:
+        self._process = process
+        self._last_words = ""
+        self._heard = heard
+        self._listening = asyncio.create_task(self._listen())
+
+    @classmethod
+    async def start(
+        cls, argv: Sequence[str], *, cwd: str, env: Mapping[str, str], heard: Callable[[str], None]
+    ) -> Program:
+        """Start it; `heard` is told of each line on its stderr.
+
+        Raises:
+            OSError: it cannot be.
+        """
+        pipe = asyncio.subprocess.PIPE
+        process = await asyncio.create_subprocess_exec(
+            *argv, cwd=cwd, env=dict(env), stdin=pipe, stdout=pipe, stderr=pipe
+        )
+        return cls(process, heard)
+
+    async def lines(self) -> AsyncIterator[str]:
+        """What it prints, a line each, whatever bytes they are."""
+        assert self._process.stdout is not None
+        async for line in _lines(self._process.stdout):
+            yield line
+
+    async def say(self, text: str, *, last: bool = False) -> None:
+        """Give it something to read; with `last`, nothing more follows. One that does not read is no failure."""
+        stdin = self._process.stdin
+        assert stdin is not None
+        with contextlib.suppress(ConnectionError):
+            stdin.write(text.encode("utf-8", "replace"))
+            await stdin.drain()
+            if last:
+                stdin.close()
+
+    async def ended(self) -> int:
+        """Its exit code; below 0, the signal that ended it."""
+        code = await self._process.wait()
+        await self._listening
+        return code
+
+    @property
+    def last_words(self) -> str:
+        """The end of what it said on stderr."""
+        return self._last_words.strip()
+
+    async def close(self) -> None:
+        """Have it end, if it has not. Whatever it started is ended with the job."""
+        if self._process.returncode is None:
+            with contextlib.suppress(ProcessLookupError):
+                self._process.terminate()
+            try:
+                await asyncio.wait_for(self._process.wait(), _GRACE)
+            except TimeoutError:
+                with contextlib.suppress(ProcessLookupError):
+                    self._process.kill()
+                await self._process.wait()
+        self._listening.cancel()
+
+    async def __aenter__(self) -> Program:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    async def _listen(self) -> None:
+        assert self._process.stderr is not None
+        async for line in _lines(self._process.stderr):
+            self._last_words = f"{self._last_words}{line}\n"[-_LAST_WORDS:]
+            self._heard(line)
+
+
+async def _lines(stream: asyncio.StreamReader) -> AsyncIterator[str]:
+    """Whole lines of any length, each cut where it is too long; the last need not end with a line break."""
+    held, is_cut = b"", False
+    while chunk := await stream.read(_CHUNK):
+        *whole, rest = (held + chunk).split(b"\n")
+        for line in whole:
+            if not is_cut:
+                yield line.decode("utf-8", "replace").rstrip("\r")
+            is_cut = False
+        held = b"" if is_cut else rest
+        if len(held) > LONGEST_LINE:
+            yield held[:LONGEST_LINE].decode("utf-8", "replace")
+            held, is_cut = b"", True
+    if held and not is_cut:
+        yield held.decode("utf-8", "replace").rstrip("\r")

@@ -1,0 +1,161 @@
+"""
+An agent in the background: `local_agent`.
+
+It works on a prompt by an engine, in a process below its keeper. What it says and does is its transcript, a line of
+JSON each, and its output is a link to that; its final answer is the job's result.
+
+    SubagentStart hooks    what they print comes before the prompt
+    the engine             works; what is sent to the job reaches it; a question of its own is `needs_input`
+    SubagentStop hooks     exit 2: what they say is the next prompt, and it goes on
+"""
+
+from __future__ import annotations
+
+import os
+
+from taskyard import config, engines
+from taskyard.engines.engine import Brief
+from taskyard.engines.installed import resolved
+from taskyard.errors import BadText, BadValue
+from taskyard.names import check_name, check_number, check_text
+from taskyard.runtime.kind import Outcome, Wanted
+from taskyard.typed import NamedTuple
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from typing import Self
+
+    from taskyard.engines.engine import Said
+    from taskyard.runtime.context import JobContext
+
+#: Characters of a prompt: more than any model takes.
+LONGEST_PROMPT = 2_000_000
+
+#: The main conversation, put into the background.
+MAIN_SESSION = "main-session"
+
+#: How often hooks may send an agent on: one that never agrees must not keep it for ever.
+_MOST_ROUNDS = 10
+
+
+class Agent(NamedTuple):
+    """An agent to run in the background."""
+
+    prompt: str
+    engine: str = ""  #: an engine's name, or an agent's that is installed here; the setting `engine` if not given
+    command: Sequence[str] = ()  #: the program of engines that are one
+    agent_type: str = "general-purpose"  #: what hooks match on
+    name: str | None = None  #: under which it acts; its job's id if not given
+    description: str | None = None  #: one line for people; the prompt's first line if not given
+    model: str | None = None
+    cwd: str | None = None
+    env: Mapping[str, str] | None = None  #: its whole environment; this process's if not given
+    timeout: float | None = None  #: seconds until it is ended
+    on_parent_exit: str | None = None  #: "kill" or "keep"
+    tool_use_id: str | None = None
+
+    @property
+    def type(self) -> str:
+        """The kind, as records name it."""
+        return "local_agent"
+
+    @property
+    def letter(self) -> str:
+        """What its ids begin with."""
+        return "s" if self.agent_type == MAIN_SESSION else "a"
+
+    def wanted(self) -> Wanted:
+        """What its keeper is asked for.
+
+        Raises:
+            BadValue, BadText, BadName: something in it cannot be.
+            EngineNotFound: there is no such engine.
+        """
+        engine, command = self._chosen()
+        self._check()
+        engines.find(engine).check(self._brief(command, cwd="/"))
+        return Wanted(
+            self._line(),
+            arguments={
+                "prompt": self.prompt,
+                "engine": engine,
+                "command": list(command),
+                "agent_type": self.agent_type,
+                "name": self.name,
+                "description": self.description,
+                "model": self.model,
+            },
+            text=f"agent ({engine})",
+            cwd=self.cwd,
+            env=self.env,
+            timeout=self.timeout,
+            on_parent_exit=self.on_parent_exit,
+            stdin=True,
+            transcript=True,
+            tool_use_id=self.tool_use_id,
+            facts={"agentType": self.agent_type, "prompt": self.prompt[:10_000], "model": self.model, "engine": engine},
+        )
+
+    @classmethod
+    def from_json(cls, arguments: Mapping[str, object]) -> Self:
+        """The record that `wanted().arguments` was made from."""
+        return cls(**arguments)  # type: ignore[arg-type]  # made by `wanted`
+
+    async def run(self, context: JobContext) -> Outcome:
+        """Work, and say how it went."""
+        from taskyard.kinds.agent_hooks import AgentHooks
+        from taskyard.kinds.agent_watch import Watch
+
+        cwd = os.getcwd()
+        watch = Watch(context)
+        hooks = AgentHooks(context, self.agent_type, cwd)
+        prompt = await hooks.before(self.prompt)
+        engine = engines.find(self.engine)
+        rounds = 0
+        while True:
+            rounds += 1
+            watch.record({"type": "prompt", "text": prompt})
+            said = await engine.work(self._brief(tuple(self.command), cwd=cwd, prompt=prompt), watch)
+            more = await hooks.after(said) if rounds < _MOST_ROUNDS else None
+            if more is None:
+                return self._outcome(said, watch.facts())
+            prompt = more
+
+    def _outcome(self, said: Said, facts: Mapping[str, object]) -> Outcome:
+        if said.error:
+            return Outcome(said.text, said.error, {**facts, "isRetryable": said.is_retryable})
+        return Outcome(said.text, facts=facts)
+
+    def _chosen(self) -> tuple[str, tuple[str, ...]]:
+        """The engine, and the program it runs."""
+        settings = config.load()
+        engine, program = resolved(self.engine or settings.engine)
+        if self.command:
+            return engine, tuple(self.command)
+        if program or engine != "command":
+            return engine, program
+        import shlex
+
+        return engine, tuple(shlex.split(settings.agent_command))
+
+    def _brief(self, command: tuple[str, ...], *, cwd: str, prompt: str | None = None) -> Brief:
+        env = {**os.environ, "TASKYARD_AGENT": self.name or os.environ.get("TASKYARD_JOB", "agent")}
+        return Brief(prompt if prompt is not None else self.prompt, cwd, env, self.model, command)
+
+    def _check(self) -> None:
+        if not self.prompt.strip():
+            raise BadText("prompt", "is empty")
+        check_text("prompt", self.prompt, longest=LONGEST_PROMPT)
+        if self.name is not None:
+            check_name("an agent", self.name)
+        check_text("agent type", self.agent_type, longest=100, allow_empty=False)
+        check_number("timeout", self.timeout, least=0.001, most=31 * 86_400.0)
+        if self.on_parent_exit not in (None, "kill", "keep"):
+            raise BadValue("on_parent_exit", self.on_parent_exit, '"kill" or "keep"')
+        if self.cwd is not None and not os.path.isdir(self.cwd):
+            raise BadValue("cwd", self.cwd, "a folder that exists")
+
+    def _line(self) -> str:
+        line = self.description or self.prompt.strip().splitlines()[0]
+        return "".join(char if char.isprintable() else " " for char in line)[:200]

@@ -1,0 +1,50 @@
+"""`taskyard agent` and `taskyard engines`."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from support.cli import process, taskyard
+
+
+@pytest.mark.req("K-02", "T-05")
+def test_an_agent_s_answer_is_printed_and_its_exit_code_says_how_it_went() -> None:
+    done = process("agent", "count", "--command", "sh -c 'read x; echo You said $x'")
+    assert (done.code, done.out) == (0, "You said count\n")
+    failed = process("agent", "count", "--command", "sh -c 'echo no key >&2; exit 3'")
+    assert failed.code != 0
+    assert "exit code 3: no key" in failed.err
+
+
+@pytest.mark.req("K-02", "B-07")
+def test_one_in_the_background_is_a_job_like_any_other() -> None:
+    started = process("agent", "-d", "--json", "look around", "--command", "cat", "--description", "Explore").data
+    assert (started["id"][0], started["type"], started["description"]) == ("a", "local_agent", "Explore")
+    ended = process("wait", started["id"], "--output", "--json").data
+    assert (ended["status"], ended["text"]) == ("completed", "look around")
+    assert ended["facts"]["prompt"] == "look around"
+    assert '"type": "prompt"' in process("logs", started["id"]).out
+
+
+@pytest.mark.req("B-01")
+def test_what_it_runs_on_is_listed_with_what_is_installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tool = tmp_path / "gemini"
+    tool.write_text('#!/bin/sh\necho "Gemini got: $2"\n', encoding="utf-8")
+    tool.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+
+    engines = {one["name"]: one for one in taskyard("engines", "--json").data}
+    assert engines["command"]["ready"] is True
+    assert (engines["gemini"]["ready"], engines["gemini"]["path"]) == (True, str(tool))
+    assert engines["aider"]["ready"] is False
+    assert process("agent", "hello", "--engine", "gemini").out == "Gemini got: hello\n"
+
+
+def test_what_is_missing_is_named() -> None:
+    assert "needs a program" in taskyard("agent", "go").err
+    unknown = taskyard("agent", "go", "--engine", "comand", "--json")
+    assert (unknown.code, unknown.error["nearest"]) == (4, ["command"])
+    assert "cannot be read" in taskyard("agent", "go", "--command", "sh -c 'x").err

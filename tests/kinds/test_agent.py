@@ -1,0 +1,258 @@
+"""Agents in the background, on real programs: good ones, and bad ones."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from support.wait import until
+from taskyard.errors import BadText, EngineNotFound, UsageError
+from taskyard.kinds.agent import Agent
+from taskyard.runtime.folder import JobFolder
+from taskyard.runtime.jobs import Jobs
+from taskyard.runtime.notices import Outbox
+from taskyard.testing import check_job_handler
+
+#: What a program prints, line by line; the prompt is in `prompt`.
+PROGRAM = """
+import json, sys
+prompt = sys.argv[1] if len(sys.argv) > 1 else sys.stdin.read().strip()
+def say(**event):
+    print(json.dumps(event), flush=True)
+{body}
+"""
+
+
+def program(tmp_path: Path, body: str, *words: str) -> list[str]:
+    path = tmp_path / f"agent{len(os.listdir(tmp_path))}.py"
+    path.write_text(PROGRAM.format(body=body), encoding="utf-8")
+    return [sys.executable, str(path), *words]
+
+
+def transcript(jobs: Jobs, job_id: str) -> list[dict[str, Any]]:
+    text = Path(JobFolder(jobs.home, job_id).transcript).read_text(encoding="utf-8")
+    return [json.loads(line) for line in text.splitlines()]
+
+
+@pytest.mark.req("K-02", "B-01", "O-03")
+def test_a_program_works_on_a_prompt_and_its_answer_is_the_result(jobs: Jobs, tmp_path: Path) -> None:
+    command = program(tmp_path, "print('You said:', prompt)")
+    job = jobs.run(Agent("count the stars", command=command), timeout=30)
+
+    assert (job.status.value, job.id[0]) == ("completed", "a")
+    assert job.facts["result"] == "You said: count the stars"
+    assert job.facts["agentType"] == "general-purpose"
+    assert os.readlink(job.output_file) == "transcript.jsonl"
+    lines = transcript(jobs, job.id)
+    assert [(line["type"], line["text"]) for line in lines] == [
+        ("prompt", "count the stars"),
+        ("assistant", "You said: count the stars"),
+    ]
+    assert jobs.output(job.id).output == "You said: count the stars"
+    assert '"type": "assistant"' in jobs.output(job.id, transcript=True).output
+
+
+@pytest.mark.req("K-02", "N-02")
+def test_progress_usage_and_cost_are_on_the_job_and_in_its_notice(jobs: Jobs, tmp_path: Path) -> None:
+    body = """
+say(type="usage", input_tokens=900, cache_read_input_tokens=50, output_tokens=40)
+say(type="tool", name="Edit", input={"file": "a.py"})
+say(type="cost", usd=0.25)
+say(type="result", text="done")
+"""
+    job = jobs.start(Agent("edit it", command=program(tmp_path, body), description="Edit a file"))
+    job = jobs.wait(job.id, timeout=30)
+
+    progress: Any = job.facts["progress"]
+    assert (progress["toolUseCount"], progress["tokenCount"]) == (1, 990)
+    assert progress["lastActivity"] == {"toolName": "Edit", "input": {"file": "a.py"}}
+    assert job.facts["costUsd"] == 0.25
+    (notice,) = Outbox(jobs.home, None).waiting()
+    assert notice.summary == 'Agent "Edit a file" finished'
+    text = notice.as_user_message()["content"]
+    assert "<result>done</result>" in text
+    assert "<total_tokens>990</total_tokens><tool_uses>1</tool_uses>" in text
+    assert "<transcript>" in text
+
+
+@pytest.mark.req("B-08", "K-02")
+@pytest.mark.parametrize(
+    ("body", "error"),
+    [
+        ("sys.stderr.write('no key'); sys.exit(3)", "exit code 3: no key"),
+        ("import os; os.kill(os.getpid(), 9)", "signal 9"),
+        ("say(type='result', error='out of credit')", "out of credit"),
+    ],
+)
+def test_an_agent_that_fails_says_why(jobs: Jobs, tmp_path: Path, body: str, error: str) -> None:
+    job = jobs.start(Agent("try", command=program(tmp_path, body), description="Try"))
+    job = jobs.wait(job.id, timeout=30)
+    assert job.status.value == "failed"
+    assert job.end is not None
+    assert error in job.end.error
+    (notice,) = Outbox(jobs.home, None).waiting()
+    assert notice.summary.startswith('Agent "Try" failed: ')
+
+
+@pytest.mark.req("K-02")
+@pytest.mark.parametrize(
+    "body",
+    [
+        "sys.stdout.buffer.write(b'\\xff\\x00' * 1000 + b'\\n')",
+        "print('{' * 5000)",
+        "print('x' * 9_000_000)",
+        'print(\'{"type": "tool"}\'); print(\'{"type": "usage", "input_tokens": "x"}\'); print(\'[1]\')',
+        "pass",
+    ],
+    ids=["bytes", "broken JSON", "a huge line", "half events", "silence"],
+)
+def test_whatever_a_program_prints_the_transcript_is_json_and_the_job_completes(
+    jobs: Jobs, tmp_path: Path, body: str
+) -> None:
+    job = jobs.run(Agent("go", command=program(tmp_path, body)), timeout=50)
+    assert job.status.value == "completed"
+    assert len(str(job.facts.get("result", ""))) <= 200_000
+    assert all(isinstance(line, dict) for line in transcript(jobs, job.id))
+
+
+@pytest.mark.req("O-08", "B-07")
+def test_a_question_is_answered_from_anywhere(jobs: Jobs, tmp_path: Path) -> None:
+    body = "say(type='question', text='Overwrite?'); print('answer:', sys.stdin.readline().strip())"
+    job = jobs.start(Agent("go", command=program(tmp_path, body, "{prompt}")))
+    until(lambda: jobs.get(job.id).needs_input)
+    assert jobs.get(job.id).facts["question"] == "Overwrite?"
+
+    assert jobs.send(job.id, "yes\n")
+
+    job = jobs.wait(job.id, timeout=30)
+    assert job.facts["result"] == "answer: yes"
+    assert not job.needs_input
+
+
+@pytest.mark.req("K-08", "B-09")
+def test_a_stop_ends_the_agent_with_everything_it_started(jobs: Jobs, tmp_path: Path) -> None:
+    body = "import subprocess; subprocess.Popen(['sleep', '60'], start_new_session=True); print('on', flush=True); " + (
+        "import time; time.sleep(60)"
+    )
+    job = jobs.start(Agent("go", command=program(tmp_path, body)))
+    until(lambda: any(line["type"] == "assistant" for line in transcript(jobs, job.id)))
+
+    (stopped,) = jobs.stop(job.id)
+
+    assert (stopped.outcome, stopped.job.status.value) == ("stopped", "killed")
+    (notice,) = Outbox(jobs.home, None).waiting()
+    assert notice.summary == 'Agent "go" was stopped'
+
+
+@pytest.mark.req("H-01")
+def test_hooks_speak_before_it_starts_and_may_send_it_on(
+    jobs: Jobs, tmp_path: Path, outside: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stop = f"test -e {tmp_path}/again || {{ touch {tmp_path}/again; echo 'Run the tests first.' >&2; exit 2; }}"
+    settings = {
+        "hooks": {
+            "SubagentStart": [
+                {"matcher": "explorer", "hooks": [{"type": "command", "command": "echo 'House rule: be kind.'"}]},
+                {"matcher": "other", "hooks": [{"type": "command", "command": "echo 'not for you'"}]},
+            ],
+            "SubagentStop": [{"hooks": [{"type": "command", "command": stop}]}],
+        }
+    }
+    (outside / ".claude").mkdir(exist_ok=True)
+    (outside / ".claude" / "settings.json").write_text(json.dumps(settings), encoding="utf-8")
+
+    command = program(tmp_path, "print('heard:', prompt)")
+    job = jobs.run(Agent("look around", command=command, agent_type="explorer"), timeout=30)
+
+    prompts = [line["text"] for line in transcript(jobs, job.id) if line["type"] == "prompt"]
+    assert prompts == ["House rule: be kind.\n\nlook around", "Run the tests first."]
+    assert job.facts["result"] == "heard: Run the tests first."
+
+
+STREAM = """
+assert sys.argv[1:] == ["-p", "--output-format", "stream-json", "--verbose"], sys.argv
+prompt = sys.stdin.read()
+usage = {"input_tokens": 10, "cache_read_input_tokens": 90, "output_tokens": 5}
+say(type="system", subtype="init", session_id="s1")
+used = {"type": "tool_use", "name": "Read", "input": {"file_path": "x"}}
+say(type="assistant", message={"content": [used], "usage": usage})
+say(type="user", message={"content": []})
+say(type="assistant", message={"content": [{"type": "text", "text": "Hi"}], "usage": usage})
+"""
+
+
+@pytest.mark.req("K-02")
+def test_a_command_line_that_streams_json_is_understood(jobs: Jobs, tmp_path: Path) -> None:
+    body = STREAM + 'say(type="result", subtype="success", is_error=False, result="Hi " + prompt, total_cost_usd=0.5)'
+    command = program(tmp_path, body.replace("prompt = sys.argv[1]", ""))
+    job = jobs.run(Agent("there", engine="claude-stream", command=command), timeout=30)
+    assert (job.facts["result"], job.facts["costUsd"]) == ("Hi there", 0.5)
+    progress: Any = job.facts["progress"]
+    assert (progress["toolUseCount"], progress["tokenCount"]) == (1, 110)
+
+
+@pytest.mark.req("B-08", "K-02")
+@pytest.mark.parametrize(
+    ("last", "error", "retryable"),
+    [
+        ("", "its stream broke off without a result", True),
+        ('say(type="result", subtype="error_during_execution", is_error=True, result="API Error: 529")', "529", True),
+        ('say(type="result", subtype="error_max_turns", is_error=True)', "error_max_turns", False),
+    ],
+)
+def test_a_stream_that_is_cut_or_reports_an_error_is_never_completed(
+    jobs: Jobs, tmp_path: Path, last: str, error: str, retryable: bool
+) -> None:
+    job = jobs.run(Agent("go", engine="claude-stream", command=program(tmp_path, STREAM + last)), timeout=30)
+    assert job.status.value == "failed"
+    assert job.end is not None
+    assert error in job.end.error
+    assert job.facts["isRetryable"] is retryable
+
+
+@pytest.mark.req("B-01")
+def test_the_main_conversation_in_the_background_has_a_letter_of_its_own(jobs: Jobs, tmp_path: Path) -> None:
+    job = jobs.run(Agent("go", agent_type="main-session", command=program(tmp_path, "pass")), timeout=30)
+    assert (job.id[0], job.type) == ("s", "local_agent")
+
+
+@pytest.mark.req("K-02")
+def test_it_acts_under_its_own_name(jobs: Jobs, tmp_path: Path) -> None:
+    command = program(tmp_path, "import os; print(os.environ['TASKYARD_AGENT'])")
+    assert jobs.run(Agent("go", command=command, name="ada"), timeout=30).facts["result"] == "ada"
+    unnamed = jobs.run(Agent("go", command=command), timeout=30)
+    assert unnamed.facts["result"] == unnamed.id
+
+
+@pytest.mark.req("B-01")
+def test_what_cannot_be_is_refused_before_anything_is_started(jobs: Jobs) -> None:
+    with pytest.raises(UsageError, match="needs a program"):
+        jobs.start(Agent("go"))
+    with pytest.raises(EngineNotFound, match="claude-stream"):
+        jobs.start(Agent("go", engine="claude-strem"))
+    with pytest.raises(BadText):
+        jobs.start(Agent("  ", command=["true"]))
+    assert jobs.list(ended=True) == []
+
+
+@pytest.mark.req("B-08")
+def test_a_program_that_is_not_there_is_a_failure_that_names_it(jobs: Jobs) -> None:
+    job = jobs.run(Agent("go", command=["no-such-agent"]), timeout=30)
+    assert job.end is not None
+    assert "no-such-agent cannot be started" in job.end.error
+
+
+@pytest.mark.req("B-01", "K-08")
+def test_it_keeps_the_promises_of_a_job(tmp_path: Path) -> None:
+    quick, fails = program(tmp_path, "print('done')"), program(tmp_path, "sys.exit(1)")
+    lasting = program(tmp_path, "import time; print('on', flush=True); time.sleep(600)")
+    check_job_handler(
+        quick=lambda: Agent("go", command=quick),
+        failing=lambda: Agent("go", command=fails),
+        endless=lambda: Agent("go", command=lasting),
+    )
