@@ -13,6 +13,7 @@ from taskyard.mcp_server import telemetry, words
 from taskyard.mcp_server.callers import Callers, OneCaller
 from taskyard.mcp_server.calls import Pace, tools
 from taskyard.mcp_server.deferred import Deferred
+from taskyard.mcp_server.http import token
 from taskyard.mcp_server.job_tools import job_tools
 from taskyard.mcp_server.mail_tools import MAIL_TOOLS
 from taskyard.mcp_server.prompts import Prompts
@@ -48,6 +49,7 @@ def build(callers: Callers, settings: config.Settings) -> YardServer:
 def serve_stdio(*, agent: str | None, list: str | None, tasks_dir: str | None) -> None:
     """Answer the client at the other end of our stdin and stdout until it hangs up."""
     logging.basicConfig(stream=sys.stderr, level=logging.WARNING)  # stdout belongs to the protocol
+    token.take()  # it is for HTTP alone, and for no command that is run here
     callers = OneCaller(agent=agent, list=list, tasks_dir=tasks_dir)
     server = build(callers, config.load())
 
