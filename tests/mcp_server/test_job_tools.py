@@ -184,9 +184,15 @@ def test_jobs_come_in_pages() -> None:
             await model.call("Bash", command=f": {'x' * 190}{number}")
         first = await model.call("ListJobs", all=True)
         assert len(first.data["jobs"]) < 40
-        rest: Said = await model.call("ListJobs", all=True, after=first.data["after"])
+        tool, _, fields = first.texts[1].partition(": ")[2].partition(" ")
+        assert json.loads(fields) == {"all": True, "after": first.data["after"]}
+        rest: Said = await model.call(tool, **json.loads(fields))
         ids = [job["task_id"] for job in first.data["jobs"] + rest.data["jobs"]]
         assert len(set(ids)) == 40
         assert (await model.call("ListJobs")).text == "No jobs found"
+        behind = await model.call("ListJobs", after=ids[0])
+        assert behind.text == "No jobs found", "it is over, and nothing that lives is behind it"
+        assert (await model.refused("ListJobs", after="b00000000")).code == "job_not_found"
+        assert (await model.refused("ListJobs", after="page 2")).code == "bad_job_id"
 
     talk(body)

@@ -197,6 +197,7 @@ def test_a_list_of_a_thousand_comes_in_pages_a_model_can_read() -> None:
         for number in range(1000):
             yard.tasks.create(f"Migrate module number {number} to the new interface", description="x" * 500)
         yard.tasks.complete("3")
+        yard.tasks.complete("990")
 
     async def body(model: Model) -> None:
         seen: list[str] = []
@@ -211,7 +212,65 @@ def test_a_list_of_a_thousand_comes_in_pages_a_model_can_read() -> None:
                 break
             assert f'"after": "{page.data["after"]}"' in page.texts[1]
             after = {"after": page.data["after"]}
-        assert seen == [str(number) for number in range(1, 1001) if number != 3]
+        assert seen == [*(str(number) for number in range(1, 1001) if number not in (3, 990)), "3", "990"]
         assert (await model.call("TaskList", status="completed")).data["tasks"][0]["id"] == "3"
+
+    talk(body)
+
+
+@pytest.mark.req("T-01", "T-05")
+@pytest.mark.parametrize(
+    "asked", [{"status": "completed"}, {"owner": "bob"}, {"owner": "bob", "status": "pending"}, {}]
+)
+def test_whoever_follows_what_a_page_says_sees_everything_that_was_asked_for_once(asked: dict[str, str]) -> None:
+    with taskyard.open(list="demo") as yard:
+        for number in range(1, 601):
+            yard.tasks.create(f"Migrate module {number} to the new interface", owner="bob" if number % 2 else None)
+        for number in range(1, 601, 3):
+            yard.tasks.complete(str(number), force=True)
+        every = [task.id for task in yard.tasks.list() if all(getattr(task, key) == asked[key] for key in asked)]
+
+    async def body(model: Model) -> None:
+        seen: list[str] = []
+        page = await model.call("TaskList", **asked)
+        seen += [task["id"] for task in page.data["tasks"]]
+        while page.data["after"] is not None:
+            tool, _, fields = page.texts[1].partition(": ")[2].partition(" ")
+            assert tool == "TaskList"
+            assert json.loads(fields) == {**asked, "after": page.data["after"]}
+            page = await model.call(tool, **json.loads(fields))
+            seen += [task["id"] for task in page.data["tasks"]]
+        assert page.data["left_out"] == 0
+        assert sorted(seen, key=int) == every
+
+    talk(body)
+
+
+@pytest.mark.req("T-05")
+def test_a_page_turns_also_if_its_last_task_was_completed_or_deleted_meanwhile() -> None:
+    with taskyard.open(list="demo") as yard:
+        for number in range(300):
+            yard.tasks.create(f"Migrate module number {number} to the new interface")
+
+        async def body(model: Model) -> None:
+            first = (await model.call("TaskList")).data
+            yard.tasks.complete(first["after"])
+            second = (await model.call("TaskList", after=first["after"])).data
+            assert int(second["tasks"][0]["id"]) == int(first["after"]) + 1
+            yard.tasks.delete(second["after"])
+            third = (await model.call("TaskList", after=second["after"])).data
+            assert int(third["tasks"][0]["id"]) == int(second["after"]) + 1
+
+        talk(body)
+
+
+@pytest.mark.req("T-05")
+@pytest.mark.parametrize("after", ["page 2", "-1", "0", "completed:", "completed:x", "pending:3", "٣"])
+def test_a_page_behind_nothing_that_can_be_is_refused(after: str) -> None:
+    async def body(model: Model) -> None:
+        await model.call("TaskCreate", subject="A")
+        refused = await model.refused("TaskList", after=after)
+        assert refused.code == "bad_value"
+        assert "the page before" in refused.text
 
     talk(body)

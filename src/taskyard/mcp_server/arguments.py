@@ -97,7 +97,7 @@ class TaskList(Arguments):
         Literal["pending", "in_progress", "completed"] | None, _field("Only tasks of this status; all if not given.")
     ] = None
     owner: Annotated[str | None, _field("Only tasks of this agent.")] = None
-    after: Annotated[str | None, _field("Only tasks behind this id: how to turn the page.", max_length=40)] = None
+    after: Annotated[str | None, _field("Turns the page: what the page before gave as `after`.", max_length=40)] = None
 
 
 class TaskUpdate(Extras):
@@ -187,7 +187,7 @@ class ListJobs(Arguments):
     """A page of the jobs."""
 
     all: Annotated[bool, _field("Also those that are over.")] = False
-    after: Annotated[str | None, _field("Only jobs behind this id: how to turn the page.", max_length=40)] = None
+    after: Annotated[str | None, _field("Turns the page: what the page before gave as `after`.", max_length=40)] = None
 
 
 class SendInput(Arguments):

@@ -208,7 +208,8 @@ async def _stopped(call: Call, job_id: str) -> Answer:
 
 async def _list(call: Call, given: arguments.ListJobs) -> Answer:
     jobs = await asyncio.to_thread(call.caller.jobs.list, ended=given.all)
-    return jobs_page(jobs, after=given.after)
+    last = await asyncio.to_thread(call.caller.jobs.get, given.after) if given.after else None
+    return jobs_page(jobs, ended=given.all, last=last)
 
 
 async def _send(call: Call, given: arguments.SendInput) -> Answer:
