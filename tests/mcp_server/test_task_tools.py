@@ -151,6 +151,9 @@ def test_a_claim_takes_the_next_free_task_and_puts_it_in_progress() -> None:
         first = await model.call("TaskClaim")
         assert first.text.startswith("Claimed task #2 for ada.\nTask #2: B\nStatus: in_progress")
         assert (await model.refused("TaskClaim", taskId="1", checkBusy=True)).code == "agent_busy"
+        assert (await model.refused("TaskClaim", checkBusy=True)).code == "agent_busy"
+        for chosen in ({"labels": ["x"]}, {"capabilities": ["gpu"]}):
+            assert "not both" in (await model.refused("TaskClaim", taskId="1", **chosen)).text
         assert (await model.call("TaskClaim", capabilities=["gpu"])).data["task"]["id"] == "3"
         kept = await model.call("TaskClaim", taskId="1", start=False)
         assert (kept.data["task"]["owner"], kept.data["task"]["status"]) == ("ada", "pending")

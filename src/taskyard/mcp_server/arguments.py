@@ -137,8 +137,10 @@ class TaskClaim(Arguments):
     ] = None
     start: Annotated[bool, _field("Also put it in progress, in the same step.")] = True
     check_busy: Annotated[bool, _field("Refuse if you still have other open work.", alias="checkBusy")] = False
-    capabilities: Annotated[list[str] | None, _field("What you can do, for tasks that require something.")] = None
-    labels: Annotated[list[str] | None, _field("Only tasks with one of these labels.")] = None
+    capabilities: Annotated[
+        list[str] | None, _field("Without taskId: what you can do, for tasks that require something.")
+    ] = None
+    labels: Annotated[list[str] | None, _field("Without taskId: only tasks with one of these labels.")] = None
 
 
 class Bash(Arguments):
