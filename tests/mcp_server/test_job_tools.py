@@ -177,6 +177,20 @@ def test_one_who_takes_no_input_says_so() -> None:
     talk(body)
 
 
+@pytest.mark.req("N-03", "B-08")
+def test_notices_ride_also_on_the_answer_that_a_command_goes_on_in_the_background() -> None:
+    async def body(model: Model) -> None:
+        first = (await model.call("Bash", command="true", run_in_background=True)).data["task_id"]
+        await anyio.to_thread.run_sync(lambda: Jobs(home()).wait(first, timeout=20))
+        goes_on = await model.call("Bash", command="sleep 60")
+        assert "goes on in the background" in goes_on.text
+        assert [notice["task_id"] for notice in goes_on.notices] == [first]
+        assert "<task-notification>" in goes_on.texts[-1]
+        await model.call("TaskStop", task_id=goes_on.data["task_id"])
+
+    talk(body, patience=0.2)
+
+
 @pytest.mark.req("B-10")
 def test_jobs_come_in_pages() -> None:
     async def body(model: Model) -> None:
