@@ -159,6 +159,7 @@ def test_where_nothing_may_run_in_the_background_the_parameter_is_not_there(
     async def body(model: Model) -> None:
         (bash,) = [tool for tool in (await model.client.list_tools()).tools if tool.name == "Bash"]
         assert "run_in_background" not in bash.input_schema["properties"]
+        assert "run_in_background" not in f"{bash.description}{model.client.instructions}"
         assert (await model.refused("Bash", command="true", run_in_background=True)).code == "bad_arguments"
         assert (await model.call("Bash", command="echo here")).text == "here\n"
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 
@@ -190,6 +191,28 @@ def test_a_completion_says_who_is_ready_now_and_that_a_verifier_should_look() ->
         await model.call("TaskUpdate", taskId="2", status="completed")
         last = await model.call("TaskUpdate", taskId="3", status="completed")
         assert any("verif" in text for text in last.texts[1:])
+
+    talk(body)
+
+
+@pytest.mark.req("T-01", "T-05")
+@pytest.mark.parametrize(
+    ("tool", "fields", "wrong"),
+    [
+        ("TaskGet", {"task_id": "1"}, "task_id"),
+        ("TaskCreate", {"subject": "B", "active_form": "Doing B"}, "active_form"),
+        ("TaskUpdate", {"taskId": "1", "add_blocks": ["1"]}, "add_blocks"),
+        ("TaskClaim", {"check_busy": True}, "check_busy"),
+    ],
+)
+def test_a_field_has_the_name_of_its_schema_and_no_other(tool: str, fields: dict[str, Any], wrong: str) -> None:
+    async def body(model: Model) -> None:
+        await model.call("TaskCreate", subject="A")
+        (schema,) = [found.input_schema for found in (await model.client.list_tools()).tools if found.name == tool]
+        assert wrong not in schema["properties"]
+        refused = await model.refused(tool, **fields)
+        assert (refused.code, f"has no field '{wrong}'" in refused.text) == ("bad_arguments", True)
+        assert (await model.call("TaskList")).text == "#1 [pending] A"
 
     talk(body)
 

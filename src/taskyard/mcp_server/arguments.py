@@ -17,7 +17,7 @@ LONGEST_RUN = 86_400_000
 class Arguments(ArgModelBase):
     """The arguments of one call, handed to its tool as they are."""
 
-    model_config = ConfigDict(extra="forbid", populate_by_name=True, arbitrary_types_allowed=True)
+    model_config = ConfigDict(extra="forbid", arbitrary_types_allowed=True)
 
     def model_dump_one_level(self) -> dict[str, Any]:
         """One keyword: the whole record."""

@@ -219,9 +219,11 @@ async def _send(call: Call, given: arguments.SendInput) -> Answer:
 
 def job_tools() -> tuple[Spec[Any], ...]:
     """The tools as they are here: where nothing may run in the background, Bash cannot be asked for it."""
-    bash = arguments.Bash if is_background_disabled() else arguments.BackgroundBash
+    in_foreground = is_background_disabled()
+    about = words.BASH_IN_FOREGROUND if in_foreground else words.BASH
+    takes = arguments.Bash if in_foreground else arguments.BackgroundBash
     return (
-        Spec("Bash", words.BASH, bash, _bash, schemas.JOB, destroys=True, title="Run a command"),
+        Spec("Bash", about, takes, _bash, schemas.JOB, destroys=True, title="Run a command"),
         Spec(
             "TaskOutput",
             words.TASK_OUTPUT,

@@ -21,18 +21,20 @@ from taskyard.mcp_server.resources import Resources
 from taskyard.mcp_server.subscribing import Subscriptions
 from taskyard.mcp_server.task_tools import TASK_TOOLS
 from taskyard.mcp_server.yard_server import YardServer
+from taskyard.runtime.requests import is_background_disabled
 
 
 def build(callers: Callers, settings: config.Settings) -> YardServer:
     """The server for `callers`."""
     bus = InMemorySubscriptionBus()
     specs = (*TASK_TOOLS, *job_tools(), *MAIL_TOOLS)
+    first = words.INSTRUCTIONS_IN_FOREGROUND if is_background_disabled() else words.INSTRUCTIONS
     guidance = context.guidance([spec.name for spec in specs], interactive=True, team=True)
     server = YardServer(
         "taskyard",
         title="Taskyard",
         description="A shared task list and background jobs for AI agents.",
-        instructions=f"{words.INSTRUCTIONS}\n{guidance}".strip(),
+        instructions=f"{first}\n{guidance}".strip(),
         version=__version__,
         tools=tools(specs, callers, pace=Pace(settings.mcp_patience, settings.mcp_defer_after)),
         extensions=[Deferred(callers)],
