@@ -321,6 +321,26 @@ def test_variables_of_ours_go_along_and_those_of_this_very_process_do_not(monkey
     }
 
 
+@pytest.mark.req("T-05")
+@pytest.mark.parametrize("words", [["--yes"], ["--dry-run"], ["--print"]])
+@pytest.mark.parametrize("client", FILES)
+def test_a_secret_is_written_nowhere(
+    client: str, words: list[str], project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given(project / ".mcp.json", "{}")  # so that a copy is kept
+    for name in ("TASKYARD_MCP_TOKEN", "TASKYARD_OTHER_SECRET", "TASKYARD_SOME_PASSWORD"):
+        monkeypatch.setenv(name, "d0-not-tell-anybody")
+    monkeypatch.setenv("TASKYARD_BACKGROUND_KEY", "off")  # no secret, for all its name
+
+    ran = taskyard("install", client, "--scope", "project", *words)
+
+    assert ran.code == 0
+    assert "d0-not-tell" not in ran.out + ran.err
+    files = [file for file in project.rglob("*") if file.is_file()]
+    assert not [file for file in files if "d0-not-tell" in file.read_text(encoding="utf-8")]
+    assert any("TASKYARD_BACKGROUND_KEY" in text for text in (ran.out, *(file.read_text() for file in files)))
+
+
 def test_a_value_that_a_client_would_replace_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TASKYARD_VERIFIER", "${HOME}")
     assert taskyard("install", "codex", "--yes", "--json").error["code"] == "bad_value"

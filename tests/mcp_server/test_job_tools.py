@@ -159,6 +159,7 @@ def test_where_nothing_may_run_in_the_background_the_parameter_is_not_there(
     async def body(model: Model) -> None:
         (bash,) = [tool for tool in (await model.client.list_tools()).tools if tool.name == "Bash"]
         assert "run_in_background" not in bash.input_schema["properties"]
+        assert "run_in_background" not in f"{bash.description}{model.client.instructions}"
         assert (await model.refused("Bash", command="true", run_in_background=True)).code == "bad_arguments"
         assert (await model.call("Bash", command="echo here")).text == "here\n"
 
@@ -177,6 +178,20 @@ def test_one_who_takes_no_input_says_so() -> None:
     talk(body)
 
 
+@pytest.mark.req("N-03", "B-08")
+def test_notices_ride_also_on_the_answer_that_a_command_goes_on_in_the_background() -> None:
+    async def body(model: Model) -> None:
+        first = (await model.call("Bash", command="true", run_in_background=True)).data["task_id"]
+        await anyio.to_thread.run_sync(lambda: Jobs(home()).wait(first, timeout=20))
+        goes_on = await model.call("Bash", command="sleep 60")
+        assert "goes on in the background" in goes_on.text
+        assert [notice["task_id"] for notice in goes_on.notices] == [first]
+        assert "<task-notification>" in goes_on.texts[-1]
+        await model.call("TaskStop", task_id=goes_on.data["task_id"])
+
+    talk(body, patience=0.2)
+
+
 @pytest.mark.req("B-10")
 def test_jobs_come_in_pages() -> None:
     async def body(model: Model) -> None:
@@ -184,9 +199,15 @@ def test_jobs_come_in_pages() -> None:
             await model.call("Bash", command=f": {'x' * 190}{number}")
         first = await model.call("ListJobs", all=True)
         assert len(first.data["jobs"]) < 40
-        rest: Said = await model.call("ListJobs", all=True, after=first.data["after"])
+        tool, _, fields = first.texts[1].partition(": ")[2].partition(" ")
+        assert json.loads(fields) == {"all": True, "after": first.data["after"]}
+        rest: Said = await model.call(tool, **json.loads(fields))
         ids = [job["task_id"] for job in first.data["jobs"] + rest.data["jobs"]]
         assert len(set(ids)) == 40
         assert (await model.call("ListJobs")).text == "No jobs found"
+        behind = await model.call("ListJobs", after=ids[0])
+        assert behind.text == "No jobs found", "it is over, and nothing that lives is behind it"
+        assert (await model.refused("ListJobs", after="b00000000")).code == "job_not_found"
+        assert (await model.refused("ListJobs", after="page 2")).code == "bad_job_id"
 
     talk(body)

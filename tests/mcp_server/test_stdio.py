@@ -154,6 +154,16 @@ def test_jobs_of_a_connection_end_with_it() -> None:
     assert (job.end.cause, job.end.by, job.end.proof) == ("stopped", "its starter's end", "proved")
 
 
+@pytest.mark.req("T-05")
+def test_the_token_for_http_is_handed_to_no_command(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TASKYARD_MCP_TOKEN", "d0-not-tell-anybody")
+    server = Raw()
+    found = server.call("Bash", command="env")["structuredContent"]["output"]
+    server.kill()
+    assert "TASKYARD_JOB" in found
+    assert "d0-not-tell" not in found
+
+
 @pytest.mark.req("N-07", "B-05")
 def test_a_notice_is_read_with_the_next_request_and_comes_again_if_there_is_none() -> None:
     jobs = Jobs(home(), agent="ada")

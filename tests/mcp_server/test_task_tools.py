@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 
@@ -151,6 +152,9 @@ def test_a_claim_takes_the_next_free_task_and_puts_it_in_progress() -> None:
         first = await model.call("TaskClaim")
         assert first.text.startswith("Claimed task #2 for ada.\nTask #2: B\nStatus: in_progress")
         assert (await model.refused("TaskClaim", taskId="1", checkBusy=True)).code == "agent_busy"
+        assert (await model.refused("TaskClaim", checkBusy=True)).code == "agent_busy"
+        for chosen in ({"labels": ["x"]}, {"capabilities": ["gpu"]}):
+            assert "not both" in (await model.refused("TaskClaim", taskId="1", **chosen)).text
         assert (await model.call("TaskClaim", capabilities=["gpu"])).data["task"]["id"] == "3"
         kept = await model.call("TaskClaim", taskId="1", start=False)
         assert (kept.data["task"]["owner"], kept.data["task"]["status"]) == ("ada", "pending")
@@ -192,11 +196,34 @@ def test_a_completion_says_who_is_ready_now_and_that_a_verifier_should_look() ->
 
 
 @pytest.mark.req("T-01", "T-05")
+@pytest.mark.parametrize(
+    ("tool", "fields", "wrong"),
+    [
+        ("TaskGet", {"task_id": "1"}, "task_id"),
+        ("TaskCreate", {"subject": "B", "active_form": "Doing B"}, "active_form"),
+        ("TaskUpdate", {"taskId": "1", "add_blocks": ["1"]}, "add_blocks"),
+        ("TaskClaim", {"check_busy": True}, "check_busy"),
+    ],
+)
+def test_a_field_has_the_name_of_its_schema_and_no_other(tool: str, fields: dict[str, Any], wrong: str) -> None:
+    async def body(model: Model) -> None:
+        await model.call("TaskCreate", subject="A")
+        (schema,) = [found.input_schema for found in (await model.client.list_tools()).tools if found.name == tool]
+        assert wrong not in schema["properties"]
+        refused = await model.refused(tool, **fields)
+        assert (refused.code, f"has no field '{wrong}'" in refused.text) == ("bad_arguments", True)
+        assert (await model.call("TaskList")).text == "#1 [pending] A"
+
+    talk(body)
+
+
+@pytest.mark.req("T-01", "T-05")
 def test_a_list_of_a_thousand_comes_in_pages_a_model_can_read() -> None:
     with taskyard.open(list="demo") as yard:
         for number in range(1000):
             yard.tasks.create(f"Migrate module number {number} to the new interface", description="x" * 500)
         yard.tasks.complete("3")
+        yard.tasks.complete("990")
 
     async def body(model: Model) -> None:
         seen: list[str] = []
@@ -211,7 +238,65 @@ def test_a_list_of_a_thousand_comes_in_pages_a_model_can_read() -> None:
                 break
             assert f'"after": "{page.data["after"]}"' in page.texts[1]
             after = {"after": page.data["after"]}
-        assert seen == [str(number) for number in range(1, 1001) if number != 3]
+        assert seen == [*(str(number) for number in range(1, 1001) if number not in (3, 990)), "3", "990"]
         assert (await model.call("TaskList", status="completed")).data["tasks"][0]["id"] == "3"
+
+    talk(body)
+
+
+@pytest.mark.req("T-01", "T-05")
+@pytest.mark.parametrize(
+    "asked", [{"status": "completed"}, {"owner": "bob"}, {"owner": "bob", "status": "pending"}, {}]
+)
+def test_whoever_follows_what_a_page_says_sees_everything_that_was_asked_for_once(asked: dict[str, str]) -> None:
+    with taskyard.open(list="demo") as yard:
+        for number in range(1, 601):
+            yard.tasks.create(f"Migrate module {number} to the new interface", owner="bob" if number % 2 else None)
+        for number in range(1, 601, 3):
+            yard.tasks.complete(str(number), force=True)
+        every = [task.id for task in yard.tasks.list() if all(getattr(task, key) == asked[key] for key in asked)]
+
+    async def body(model: Model) -> None:
+        seen: list[str] = []
+        page = await model.call("TaskList", **asked)
+        seen += [task["id"] for task in page.data["tasks"]]
+        while page.data["after"] is not None:
+            tool, _, fields = page.texts[1].partition(": ")[2].partition(" ")
+            assert tool == "TaskList"
+            assert json.loads(fields) == {**asked, "after": page.data["after"]}
+            page = await model.call(tool, **json.loads(fields))
+            seen += [task["id"] for task in page.data["tasks"]]
+        assert page.data["left_out"] == 0
+        assert sorted(seen, key=int) == every
+
+    talk(body)
+
+
+@pytest.mark.req("T-05")
+def test_a_page_turns_also_if_its_last_task_was_completed_or_deleted_meanwhile() -> None:
+    with taskyard.open(list="demo") as yard:
+        for number in range(300):
+            yard.tasks.create(f"Migrate module number {number} to the new interface")
+
+        async def body(model: Model) -> None:
+            first = (await model.call("TaskList")).data
+            yard.tasks.complete(first["after"])
+            second = (await model.call("TaskList", after=first["after"])).data
+            assert int(second["tasks"][0]["id"]) == int(first["after"]) + 1
+            yard.tasks.delete(second["after"])
+            third = (await model.call("TaskList", after=second["after"])).data
+            assert int(third["tasks"][0]["id"]) == int(second["after"]) + 1
+
+        talk(body)
+
+
+@pytest.mark.req("T-05")
+@pytest.mark.parametrize("after", ["page 2", "-1", "0", "completed:", "completed:x", "pending:3", "٣"])
+def test_a_page_behind_nothing_that_can_be_is_refused(after: str) -> None:
+    async def body(model: Model) -> None:
+        await model.call("TaskCreate", subject="A")
+        refused = await model.refused("TaskList", after=after)
+        assert refused.code == "bad_value"
+        assert "the page before" in refused.text
 
     talk(body)

@@ -24,6 +24,9 @@ NAME = "taskyard"
 _PASSING = ("TASKYARD_INSTANCE", "TASKYARD_JOB", "TASKYARD_SESSION", "TASKYARD_NOTICE", "TASKYARD_PROJECT_DIR")
 _PASSING_LEADS = ("TASKYARD_HOOK_",)
 
+#: Secrets, TASKYARD_MCP_TOKEN and whatever else is called so: a configuration may be shared, shown and copied.
+_SECRET_ENDS = ("_TOKEN", "_SECRET", "_PASSWORD")
+
 #: Inside a job or an agent, whose name it is says nothing about the client.
 _INSIDE = ("TASKYARD_JOB", "TASKYARD_INSTANCE")
 
@@ -101,7 +104,9 @@ def is_ours(words: Sequence[object], verb: str) -> bool:
 def _lasts(name: str) -> bool:
     if name in ("CLAUDE_CONFIG_DIR", "XDG_CONFIG_HOME"):
         return True
-    return name.startswith("TASKYARD_") and name not in _PASSING and not name.startswith(_PASSING_LEADS)
+    if name.endswith(_SECRET_ENDS) or name in _PASSING or name.startswith(_PASSING_LEADS):
+        return False
+    return name.startswith("TASKYARD_")
 
 
 def _check(name: str, value: str) -> None:

@@ -17,7 +17,7 @@ LONGEST_RUN = 86_400_000
 class Arguments(ArgModelBase):
     """The arguments of one call, handed to its tool as they are."""
 
-    model_config = ConfigDict(extra="forbid", populate_by_name=True, arbitrary_types_allowed=True)
+    model_config = ConfigDict(extra="forbid", arbitrary_types_allowed=True)
 
     def model_dump_one_level(self) -> dict[str, Any]:
         """One keyword: the whole record."""
@@ -97,7 +97,7 @@ class TaskList(Arguments):
         Literal["pending", "in_progress", "completed"] | None, _field("Only tasks of this status; all if not given.")
     ] = None
     owner: Annotated[str | None, _field("Only tasks of this agent.")] = None
-    after: Annotated[str | None, _field("Only tasks behind this id: how to turn the page.", max_length=40)] = None
+    after: Annotated[str | None, _field("Turns the page: what the page before gave as `after`.", max_length=40)] = None
 
 
 class TaskUpdate(Extras):
@@ -137,8 +137,10 @@ class TaskClaim(Arguments):
     ] = None
     start: Annotated[bool, _field("Also put it in progress, in the same step.")] = True
     check_busy: Annotated[bool, _field("Refuse if you still have other open work.", alias="checkBusy")] = False
-    capabilities: Annotated[list[str] | None, _field("What you can do, for tasks that require something.")] = None
-    labels: Annotated[list[str] | None, _field("Only tasks with one of these labels.")] = None
+    capabilities: Annotated[
+        list[str] | None, _field("Without taskId: what you can do, for tasks that require something.")
+    ] = None
+    labels: Annotated[list[str] | None, _field("Without taskId: only tasks with one of these labels.")] = None
 
 
 class Bash(Arguments):
@@ -187,7 +189,7 @@ class ListJobs(Arguments):
     """A page of the jobs."""
 
     all: Annotated[bool, _field("Also those that are over.")] = False
-    after: Annotated[str | None, _field("Only jobs behind this id: how to turn the page.", max_length=40)] = None
+    after: Annotated[str | None, _field("Turns the page: what the page before gave as `after`.", max_length=40)] = None
 
 
 class SendInput(Arguments):

@@ -102,8 +102,8 @@ class OurTool(Tool):
             answer = malformed(self.name, self.parameters.get("properties", {}), error)
         except TaskyardError as error:
             answer = refusal(error)
-        if answer.deferred is not None:
-            return result(answer)  # its reader may never see it: nothing rides on it
+        if answer.deferred is not None and declared(context.request_context):
+            return result(answer)  # its client makes a task of it: nobody reads it, nothing rides on it
         reminder = await self._reminder(caller)
         ride = await _ride(caller)  # last: whatever comes between taking notices and sending them may fail
         return result(answer, riding=(*ride.text, *reminder), notices=ride.notices)

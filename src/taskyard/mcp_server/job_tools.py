@@ -208,7 +208,8 @@ async def _stopped(call: Call, job_id: str) -> Answer:
 
 async def _list(call: Call, given: arguments.ListJobs) -> Answer:
     jobs = await asyncio.to_thread(call.caller.jobs.list, ended=given.all)
-    return jobs_page(jobs, after=given.after)
+    last = await asyncio.to_thread(call.caller.jobs.get, given.after) if given.after else None
+    return jobs_page(jobs, ended=given.all, last=last)
 
 
 async def _send(call: Call, given: arguments.SendInput) -> Answer:
@@ -218,9 +219,11 @@ async def _send(call: Call, given: arguments.SendInput) -> Answer:
 
 def job_tools() -> tuple[Spec[Any], ...]:
     """The tools as they are here: where nothing may run in the background, Bash cannot be asked for it."""
-    bash = arguments.Bash if is_background_disabled() else arguments.BackgroundBash
+    in_foreground = is_background_disabled()
+    about = words.BASH_IN_FOREGROUND if in_foreground else words.BASH
+    takes = arguments.Bash if in_foreground else arguments.BackgroundBash
     return (
-        Spec("Bash", words.BASH, bash, _bash, schemas.JOB, destroys=True, title="Run a command"),
+        Spec("Bash", about, takes, _bash, schemas.JOB, destroys=True, title="Run a command"),
         Spec(
             "TaskOutput",
             words.TASK_OUTPUT,

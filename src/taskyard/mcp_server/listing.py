@@ -6,7 +6,9 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeVar
 
+from taskyard.errors import BadValue
 from taskyard.mcp_server.answers import Answer
+from taskyard.names import is_id
 from taskyard.runtime.model import Job
 from taskyard.tasklist.model import Listing, Task
 from taskyard.view import model_text
@@ -16,37 +18,65 @@ from taskyard.view.ordering import hidden_line, waits_for
 #: Characters of one page, as data or as text, whichever is longer: well below 4,000 tokens.
 PAGE = 9_000
 
+#: Begins the place of a task among the completed ones, which come behind the open ones.
+_DONE = "completed:"
+
 T = TypeVar("T", Task, Job)
 
 
 def page(listing: Listing, *, status: str | None, owner: str | None, after: str | None) -> Answer:
-    """The tasks that are asked for. Of more than fit into one answer, the open ones come first."""
+    """The tasks that are asked for. Of more than fit into one answer, the open ones come first, then the completed."""
     by_id = {task.id: task for task in listing}
     unreadable = unreadable_in(listing)
+    behind = _place_of(after, status) if after else None
     wanted = [
         task
         for task in listing
         if not task.is_internal
         and status in (None, task.status.value)
         and owner in (None, task.owner)
-        and (after is None or _behind(task.id, after))
+        and (behind is None or _place(task) > behind)
     ]
     rows = {task.id: _row(task, by_id, unreadable) for task in wanted}
     shown = _fitting(wanted, rows)
-    if len(shown) < len(wanted) and status is None:
-        shown = _fitting([task for task in wanted if not task.is_done], rows) or shown
+    if behind is not None or len(shown) < len(wanted):
+        wanted.sort(key=_place)
+        shown = _fitting(wanted, rows)
     text = model_text.listing(shown, among=by_id, unreadable=unreadable)
-    kept = {task.id for task in shown}
-    left = [task for task in wanted if task.id not in kept]
-    hints = _hints(left, shown, status) if left else ()
+    left = wanted[len(shown) :]
+    turn = _cursor(shown[-1]) if left else None
+    hints = [f"{hidden_line(left)}: {_asked('TaskList', status=status, owner=owner, after=turn)}"] if turn else []
     damaged = [f"#{task_id} cannot be read; a person can run `taskyard doctor`." for task_id in sorted(unreadable)]
     data = {
         "tasks": [rows[task.id] for task in shown],
         "total": len(wanted),
         "left_out": len(left),
-        "after": shown[-1].id if left and shown else None,
+        "after": turn,
     }
     return Answer(text, data, (*hints, *damaged[:5]))
+
+
+def _place(task: Task) -> tuple[bool, int]:
+    """Where a task stands among all pages."""
+    return task.is_done, int(task.id)
+
+
+def _cursor(task: Task) -> str:
+    """How to ask for what is behind a task, also if its status is another one by then."""
+    return f"{_DONE}{task.id}" if task.is_done else task.id
+
+
+def _place_of(after: str, status: str | None) -> tuple[bool, int]:
+    number = after.removeprefix(_DONE)
+    if not is_id(number):
+        raise BadValue("after", after, "what the page before gave as `after`, or the id of a task")
+    return (after != number if status is None else status == "completed"), int(number)
+
+
+def _asked(tool: str, **fields: object) -> str:
+    """A call as a model writes it, with what was given."""
+    given = {name: value for name, value in fields.items() if value}
+    return f"{tool} {json.dumps(given, ensure_ascii=False)}"
 
 
 def unreadable_in(listing: Listing) -> frozenset[str]:
@@ -54,21 +84,20 @@ def unreadable_in(listing: Listing) -> frozenset[str]:
     return frozenset(item.file.removesuffix(".json") for item in listing.damaged)
 
 
-def jobs_page(jobs: Iterable[Job], *, after: str | None) -> Answer:
-    """Jobs, oldest first."""
-    everyone = list(jobs)
-    known = [job.id for job in everyone]
-    wanted = everyone[known.index(after) + 1 :] if after in known else everyone
+def jobs_page(jobs: Iterable[Job], *, ended: bool, last: Job | None) -> Answer:
+    """Jobs, oldest first, behind the `last` of the page before, which may be over by now."""
+    wanted = [job for job in jobs if last is None or (job.start_time, job.id) > (last.start_time, last.id)]
     rows = {job.id: _job_row(job) for job in wanted}
     shown = _fitting(wanted, rows)
     lines = [f"{job.id} [{state(job)}] {job.description}" for job in shown]
     left = len(wanted) - len(shown)
-    hints = (f'… +{left} more: ListJobs {{"after": "{shown[-1].id}"}}',) if left and shown else ()
+    turn = shown[-1].id if left else None
+    hints = (f"… +{left} more: {_asked('ListJobs', all=ended, after=turn)}",) if turn else ()
     data = {
         "jobs": [rows[job.id] for job in shown],
         "total": len(wanted),
         "left_out": left,
-        "after": shown[-1].id if left and shown else None,
+        "after": turn,
     }
     return Answer("\n".join(lines) or "No jobs found", data, hints)
 
@@ -114,19 +143,3 @@ def _fitting(items: Sequence[T], rows: Mapping[str, Mapping[str, object]], room:
             break
         shown.append(item)
     return shown
-
-
-def _hints(left: Sequence[Task], shown: Sequence[Task], status: str | None) -> tuple[str, ...]:
-    """What was left out, and how to see it."""
-    asked = f'"status": "{status}", ' if status else ""
-    last = shown[-1].id if shown else ""
-    ways: list[str] = []
-    if any(_behind(task.id, last) and (status or not task.is_done) for task in left):
-        ways.append(f'TaskList {{{asked}"after": "{last}"}}')
-    if not status and any(task.is_done for task in left):
-        ways.append('TaskList {"status": "completed"}')
-    return (f"{hidden_line(left)}: {' or '.join(ways)}" if ways else hidden_line(left),)
-
-
-def _behind(task_id: str, after: str) -> bool:
-    return not after.isdigit() or int(task_id) > int(after)

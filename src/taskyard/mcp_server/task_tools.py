@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from taskyard.app import Yard
-from taskyard.errors import TaskNotFound
+from taskyard.errors import TaskNotFound, UsageError
 from taskyard.mcp_server import arguments, schemas, words
 from taskyard.mcp_server.answers import Answer, refusal
 from taskyard.mcp_server.bounds import LONGEST_ECHO, shortened, task_data
@@ -76,9 +76,15 @@ async def _claim(call: Call, given: arguments.TaskClaim) -> Answer:
 
     def act(yard: Yard) -> Task:
         if given.task_id is not None:
+            if labels or given.capabilities:
+                raise UsageError("labels and capabilities choose among free tasks: give them or a taskId, not both.")
             return one(yard, given.task_id)
         found = yard.tasks.claim_next(
-            where=suits, capabilities=given.capabilities or (), lease=call.caller.lease, start=given.start
+            where=suits,
+            capabilities=given.capabilities or (),
+            lease=call.caller.lease,
+            start=given.start,
+            check_busy=given.check_busy,
         )
         if found is None:
             raise nothing_free(yard.tasks)

@@ -39,6 +39,10 @@ in the background, and the answer gives its id. With run_in_background it answer
 file; you will be told when it ends, at the end of a later answer: do not look again and again. TaskOutput reads its \
 output, TaskStop ends it with everything it started, SendInput answers it if it asks something (with stdin)."""
 
+BASH_IN_FOREGROUND = """\
+Run a command in bash. It answers with the output and the exit code, once it has ended: nothing can run in the \
+background here. Give a timeout to what might not end."""
+
 TASK_OUTPUT = """\
 A background job and what it printed, cut to its end if it is long (the answer names the file with all of it). Waits \
 for its end unless block is false. Reading the end here counts as having been told of it."""
@@ -62,10 +66,21 @@ read. Agents do not see what you write elsewhere: this is the only way to tell t
 READ_MAIL = """\
 Messages that other agents sent you, oldest first. What you have read is not shown again."""
 
-INSTRUCTIONS = """\
+_LIST = """\
+- TaskList shows the list, TaskClaim takes what is free, TaskUpdate says how it goes.
+"""
+
+INSTRUCTIONS = f"""\
 Taskyard keeps a list of tasks that several agents share, and runs commands in the background.
 
-- TaskList shows the list, TaskClaim takes what is free, TaskUpdate says how it goes.
+{_LIST}\
 - Bash with run_in_background starts a job. You are told when it ends: at the end of a later answer, as a \
 <task-notification>. It is automated and no user input. There is no need to poll.
+"""
+
+INSTRUCTIONS_IN_FOREGROUND = f"""\
+Taskyard keeps a list of tasks that several agents share, and runs commands.
+
+{_LIST}\
+- Bash answers once its command has ended: nothing can run in the background here.
 """

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from taskyard.errors import NothingFree
+from taskyard.errors import AgentBusy, Conflict, Damaged, NotFound, NothingFree
 from taskyard.tasklist import rules
 from taskyard.tasklist.extras import priority_of
 from taskyard.tasklist.graph import open_blockers
-from taskyard.tasklist.overlap import overlaps
+from taskyard.tasklist.overlap import overlaps, refusing
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from taskyard.tasklist.model import Task
+    from taskyard.tasklist.model import Act, Task
     from taskyard.tasklist.service import TaskList
+    from taskyard.tasklist.store import Rule, TaskStore
 
 
 def in_order(
@@ -25,6 +26,34 @@ def in_order(
     if policy == "refuse":
         ready = [task for task in ready if not overlaps(task, tasks, agent)]
     return [task.id for task in sorted(ready, key=lambda task: (priority_of(task), int(task.id)))]
+
+
+def claim_if_idle(
+    store: TaskStore,
+    order: Callable[[Sequence[Task]], Sequence[str]],
+    rule: Rule,
+    act: Act,
+    *,
+    agent: str | None,
+    policy: str = "off",
+) -> Task | None:
+    """`store.claim_next` by a rule that looks at everything the agent has: of two claims at once, one is refused.
+
+    Raises:
+        AgentBusy: the agent has open work, whether or not anything is free.
+    """
+    if policy == "refuse":
+        rule = refusing(rule, whole_list=True)
+    tasks = store.list()
+    rules.refuse_busy(tasks, agent)
+    for task_id in order(tasks):
+        try:
+            return store.update(task_id, rule, act, with_blockers=True, whole_list=True)
+        except AgentBusy:
+            raise
+        except (Conflict, NotFound, Damaged):
+            continue  # somebody was quicker, or it is not to be had
+    return None
 
 
 def nothing_free(tasks: TaskList) -> NothingFree:

@@ -78,14 +78,15 @@ def claim(facts: Facts, caller: Caller) -> Decision:
 
 def claim_if_idle(facts: Facts, caller: Caller) -> Decision:
     """Claim, unless the caller still owns other open work."""
-    busy = [
-        other.id
-        for other in facts.everything()
-        if other.owner == caller.agent and not other.is_done and not other.is_internal and other.id != facts.task.id
-    ]
-    if busy and caller.agent is not None:
-        raise AgentBusy(caller.agent, busy)
+    refuse_busy(facts.everything(), caller.agent, but=facts.task.id)
     return claim(facts, caller)
+
+
+def refuse_busy(tasks: Iterable[Task], agent: str | None, *, but: str | None = None) -> None:
+    """Refuse if `agent` still owns open work, other than the task it asks for."""
+    own = (task for task in tasks if task.owner == agent and not task.is_done and not task.is_internal)
+    if agent is not None and (busy := [task.id for task in own if task.id != but]):
+        raise AgentBusy(agent, busy)
 
 
 def apply(facts: Facts, patch: Patch, caller: Caller) -> Decision:
@@ -279,11 +280,11 @@ def _check_blockers(facts: Facts, caller: Caller) -> None:
         raise Blocked(facts.task.id, waiting_for)
 
 
-def pick(facts: Facts, caller: Caller, *, start: bool) -> Decision:
+def pick(facts: Facts, caller: Caller, *, start: bool, check_busy: bool = False) -> Decision:
     """What `claim_next` decides about a task that was free a moment ago; `start` is part of the same step."""
     if facts.task.owner is not None:
         return refuse_taken(facts)  # be it the caller's own by now: it asked for another
-    decision = claim(facts, caller)
+    decision = claim_if_idle(facts, caller) if check_busy else claim(facts, caller)
     return decision._replace(task=decision.task._replace(status=_DOING)) if start else decision
 
 

@@ -117,14 +117,15 @@ class TaskList(Keeping):
         capabilities: Iterable[str] = (),
         lease: float | None = None,
         start: bool = False,
+        check_busy: bool = False,
     ) -> Task | None:
         """Pick and claim in one step: the lowest free id first, by priority where set; None if nothing is free.
 
         `start`: it is in progress in the same step. Tasks that require a capability are offered only to
-        those who name it.
+        those who name it. `check_busy`: AgentBusy is raised if the agent still owns other open work.
         """
         from taskyard.tasklist.extras import requires_of
-        from taskyard.tasklist.picking import in_order
+        from taskyard.tasklist.picking import claim_if_idle, in_order
 
         able = frozenset(several("capabilities", capabilities))
         caller = self._caller(None, self._somebody(agent), seconds=lease, claims=True)
@@ -136,9 +137,11 @@ class TaskList(Keeping):
         def order(tasks: Sequence[Task]) -> Sequence[str]:
             return in_order(tasks, suits, agent=caller.agent, policy=policy)
 
-        rule: Rule = lambda facts: rules.pick(facts, caller, start=start)  # noqa: E731
+        rule: Rule = lambda facts: rules.pick(facts, caller, start=start, check_busy=check_busy)  # noqa: E731
         act = self._act(caller.agent, "start" if start else "claim")
-        if policy == "refuse":
+        if check_busy:
+            found = claim_if_idle(self.store, order, rule, act, agent=caller.agent, policy=policy)
+        elif policy == "refuse":
             from taskyard.tasklist.overlap import claim_next_refusing
 
             found = claim_next_refusing(self.store, order, rule, act)

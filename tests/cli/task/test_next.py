@@ -62,3 +62,14 @@ def _threads(pid: int) -> int:
     import os
 
     return len(os.listdir(f"/proc/{pid}/task"))
+
+
+def test_busy_agents_can_be_refused_by_request() -> None:
+    taskyard("task", "add", "A")
+    taskyard("task", "add", "B")
+    assert taskyard("task", "next", "--by", "ada", "--check-busy").code == 0
+
+    refused = taskyard("task", "next", "--by", "ada", "--check-busy", "--wait", "--json")
+
+    assert (refused.code, refused.error["code"], refused.error["tasks"]) == (5, "agent_busy", ["1"])
+    assert taskyard("task", "next", "--by", "ada", "--json").data["id"] == "2"

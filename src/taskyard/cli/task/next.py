@@ -21,6 +21,7 @@ _FOR_EVER = float("inf")
 
 def _arguments(parser: Parser) -> None:
     parser.add("--start", action="store_true", help="Start it as well.")
+    parser.add("--check-busy", action="store_true", help="Not if you still have other open work.")
     parser.add(
         "--require",
         action="extend",
@@ -63,7 +64,9 @@ def _claimed(args: Args, yard: Yard) -> Task | None:
     def suits(task: Task) -> bool:
         return not labels or not labels.isdisjoint(labels_of(task))
 
-    return yard.tasks.claim_next(where=suits, capabilities=able, lease=args.lease, start=args.start)
+    return yard.tasks.claim_next(
+        where=suits, capabilities=able, lease=args.lease, start=args.start, check_busy=args.check_busy
+    )
 
 
 NEXT = Command(
@@ -74,5 +77,5 @@ NEXT = Command(
         "taskyard task next --by ada --start",
         "taskyard task next --by ada --require gpu docker --wait 10m --json",
     ),
-    exits=("4  nothing is free",),
+    exits=("4  nothing is free", "5  you are busy"),
 )

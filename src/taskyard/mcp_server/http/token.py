@@ -1,7 +1,8 @@
 """
 The secret that every request over HTTP must bring: made once, kept where only its owner can read it.
 
-It is never written anywhere else: no log, no argument of a process, no environment of a job.
+It is never written anywhere else: no log, no argument of a process, no environment of a job. Commands of the same user
+can still read its file, and the environment that the server was started with (/proc): against them nothing is secret.
 """
 
 from __future__ import annotations
@@ -48,8 +49,7 @@ def find(home: str, file: str | None = None, env: MutableMapping[str, str] | Non
         BadText: it is too short, or cannot stand in a header.
         StorageError: others can read its file, or it cannot be made.
     """
-    env = os.environ if env is None else env
-    given = env.pop(VARIABLE, None)
+    given = take(env)
     if file is not None:
         path = os.path.realpath(file)
     elif given is not None:
@@ -58,6 +58,11 @@ def find(home: str, file: str | None = None, env: MutableMapping[str, str] | Non
         files.make_private_folder(home)
         path = f"{home}/mcp-token"
     return Token(_read(path) or _made(path), path)
+
+
+def take(env: MutableMapping[str, str] | None = None) -> str | None:
+    """The secret of the environment, which has it no longer: also a server without HTTP may be started with it."""
+    return (os.environ if env is None else env).pop(VARIABLE, None)
 
 
 def _made(path: str) -> str:
