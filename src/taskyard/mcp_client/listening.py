@@ -72,6 +72,7 @@ class _Listener:
         self._heard = heard
         self._began = began
         self._is_gone = anyio.Event()
+        self._is_old = False  # whether changes come as messages of their own, not on a stream
         self.gone = ""  #: why it is, where that is known
 
     async def listen(self) -> None:
@@ -120,7 +121,7 @@ class _Listener:
 
     async def _subscribe(self, client: Client) -> None:
         """Resource by resource, by the older protocol."""
-        session = client.session
+        session, self._is_old = client.session, True
         if self._wish.logs is not None:
             await session.send_request(_level(self._wish.logs), types.EmptyResult)
         for uri in self._wish.resources:
@@ -139,7 +140,7 @@ class _Listener:
         self._heard(f"{params.level}{logger}: {safe(data[:_LONGEST])}")
 
     async def _message(self, message: IncomingMessage) -> None:
-        if isinstance(message, types.ResourceUpdatedNotification):
+        if self._is_old and isinstance(message, types.ResourceUpdatedNotification):
             self._heard(_updated(message.params.uri))
 
 

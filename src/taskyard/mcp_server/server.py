@@ -15,6 +15,7 @@ from taskyard.mcp_server.calls import Pace, tools
 from taskyard.mcp_server.deferred import Deferred
 from taskyard.mcp_server.job_tools import job_tools
 from taskyard.mcp_server.mail_tools import MAIL_TOOLS
+from taskyard.mcp_server.monitor_tool import monitor_tools
 from taskyard.mcp_server.prompts import Prompts
 from taskyard.mcp_server.resources import Resources
 from taskyard.mcp_server.subscribing import Subscriptions
@@ -25,7 +26,7 @@ from taskyard.mcp_server.yard_server import YardServer
 def build(callers: Callers, settings: config.Settings) -> YardServer:
     """The server for `callers`."""
     bus = InMemorySubscriptionBus()
-    specs = (*TASK_TOOLS, *job_tools(), *MAIL_TOOLS)
+    specs = (*TASK_TOOLS, *job_tools(), *monitor_tools(), *MAIL_TOOLS)
     guidance = context.guidance([spec.name for spec in specs], interactive=True, team=True)
     server = YardServer(
         "taskyard",

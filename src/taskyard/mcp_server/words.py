@@ -39,6 +39,14 @@ in the background, and the answer gives its id. With run_in_background it answer
 file; you will be told when it ends, at the end of a later answer: do not look again and again. TaskOutput reads its \
 output, TaskStop ends it with everything it started, SendInput answers it if it asks something (with stdin)."""
 
+MONITOR = """\
+Watch something in the background: what a command prints, a line an event, or an MCP server's resources and log \
+messages. Give exactly one of command, mcp_command and mcp_url.
+
+It answers at once with an id. You will be told of events at the end of later answers, in batches with a count of what \
+was held back; all of it is in the output file. Use a filter for what matters, and silence if no news is bad news. \
+TaskStop ends it. To hear of the end of one command alone, use Bash with run_in_background."""
+
 TASK_OUTPUT = """\
 A background job and what it printed, cut to its end if it is long (the answer names the file with all of it). Waits \
 for its end unless block is false. Reading the end here counts as having been told of it."""

@@ -74,7 +74,7 @@ class Watch:
 
     def _take_in(self, lines: Iterable[bytes]) -> None:
         now = time.monotonic()
-        was_due = self._batch.due
+        before = (self._batch.due, self._is_silent)
         counted = 0
         for line in lines:
             self._heard_at, self._is_silent = now, False
@@ -87,7 +87,7 @@ class Watch:
                 self._batch.add(text, now)
         self._events += counted
         self._batch.count(counted, now)
-        if self._batch.due != was_due:
+        if (self._batch.due, self._is_silent) != before:
             self._woken.set()
 
     # -- what is told ------------------------------------------------------------------------
