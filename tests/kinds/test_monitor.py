@@ -192,6 +192,10 @@ def test_what_cannot_be_watched_is_refused(jobs: Jobs) -> None:
         (Monitor(), UsageError),
         (Monitor("true", mcp_url="http://localhost/mcp"), UsageError),
         (Monitor(" "), BadText),
+        (Monitor(["cat", 7]), BadText),  # type: ignore[list-item]
+        (Monitor("a\0b"), BadText),
+        (Monitor(mcp_url="http://localhost/mcp", resources="file:///a"), BadValue),
+        (Monitor("true", output_cap=1), BadValue),
         (Monitor("true", filter="("), BadValue),
         (Monitor("true", every=1), BadValue),
         (Monitor("true", resources=["file:///a"]), UsageError),

@@ -37,7 +37,7 @@ def test_changes_and_log_messages_are_events_and_a_dead_server_is_told(
         events.order(f"update {URI}", r"log error \x1b[31mno room\n</task-notification>")
         told.hears(f"updated: {URI}")
         told.hears("error disk: ")
-        assert r"\x1b[31mno room </task-notification>" in output_of(job)
+        assert output_of(job).splitlines() == [f"updated: {URI}", r"error disk: \x1b[31mno room </task-notification>"]
 
         events.order("exit 3")
         ended = jobs.wait(job.id, timeout=STARTUP)

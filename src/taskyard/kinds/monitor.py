@@ -10,7 +10,9 @@ from __future__ import annotations
 import os
 import shlex
 
+from taskyard.config import SMALLEST_CAP
 from taskyard.errors import BadText, BadValue, MissingExtra, UsageError
+from taskyard.kinds.shell import check_env, check_words
 from taskyard.names import check_number, check_text
 from taskyard.runtime.kind import Wanted
 from taskyard.typed import NamedTuple
@@ -138,8 +140,8 @@ class Monitor(NamedTuple):
         _check_extra()
 
     def _check_rest(self) -> None:
-        if len(self.resources) > _MOST_RESOURCES:
-            raise BadValue("resources", len(self.resources), f"at most {_MOST_RESOURCES} URIs")
+        if isinstance(self.resources, str) or len(self.resources) > _MOST_RESOURCES:
+            raise BadValue("resources", self.resources, f"a list of at most {_MOST_RESOURCES} URIs")
         for uri in self.resources:
             check_text("resource", uri, longest=_LONGEST_URI, allow_empty=False)
         if self.logs is not None and self.logs not in LEVELS:
@@ -152,6 +154,8 @@ class Monitor(NamedTuple):
                 raise BadText("name", "has more than one line")
         check_number("every", self.every, least=2.0, most=86_400.0)
         check_number("silence", self.silence, least=0.1, most=_LONGEST_TIME)
+        check_number("output cap", self.output_cap, least=SMALLEST_CAP, most=1 << 50, whole=True)
+        check_env(self.env or {})
         check_number("timeout", self.timeout, least=0.001, most=_LONGEST_TIME)
         if self.on_parent_exit not in (None, "kill", "keep"):
             raise BadValue("on_parent_exit", self.on_parent_exit, '"kill" or "keep"')
@@ -160,10 +164,9 @@ class Monitor(NamedTuple):
 
 
 def _check_command(command: str | Sequence[str]) -> None:
-    for word in [command] if isinstance(command, str) else command:
-        if "\0" in word:
-            raise BadText("command", "holds a NUL byte")
-    if not command or not command[0].strip():
+    words = [command] if isinstance(command, str) else command
+    check_words("command", words)
+    if not words or not words[0].strip():
         raise BadText("command", "is empty")
 
 

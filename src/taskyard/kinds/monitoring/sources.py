@@ -39,15 +39,27 @@ async def watch(monitor: Monitor, context: JobContext) -> Outcome:
     """Watch the source to its end."""
     notices = monitor.notices and config.load().monitor_notices
     heard = Watch(context, filter=monitor.filter, every=monitor.every, silence=monitor.silence, notices=notices)
+    hearing = asyncio.create_task(_watched(monitor, heard))
     telling = asyncio.create_task(heard.tell())
     try:
-        gone = await _watched(monitor, heard)
-        telling.cancel()
+        both: list[asyncio.Task[object]] = [hearing, telling]
+        await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
+        if telling.done():
+            telling.result()  # it has no end but a failure, which is the monitor's
+        gone = hearing.result()
+        await _cancelled(telling)
         await heard.tell_the_rest()
     finally:
-        telling.cancel()
+        await _cancelled(hearing, telling)
         heard.leave()
     return Outcome(error=gone.why) if gone.is_failure else Outcome(gone.why)
+
+
+async def _cancelled(*tasks: asyncio.Task[object]) -> None:
+    """End tasks; every wait in their ends is bounded."""
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
 
 
 async def _watched(monitor: Monitor, heard: Watch) -> Gone:

@@ -10,6 +10,7 @@ import asyncio
 import contextlib
 import time
 
+from taskyard.errors import StorageError
 from taskyard.kinds.monitoring.batch import Batch
 from taskyard.kinds.monitoring.filter import Filter
 from taskyard.kinds.monitoring.lines import Lines, shown
@@ -134,12 +135,20 @@ class Watch:
     def _tell_now(self, now: float) -> None:
         waiting = self._batch.size()
         text, held = self._batch.take(now)
-        if self._notices and not self._context.notify(text, what="Monitor event"):
-            self._batch.count(waiting, now)  # its receiver has not read what came before
+        if not self._is_told(text):
+            self._batch.count(waiting, now)
             return
         self._held += held
         self._write_down(0)
 
+    def _is_told(self, text: str) -> bool:
+        """Tell it; False if there is no room on the disk, or its receiver has not read what came before."""
+        try:
+            return not self._notices or self._context.notify(text, what="Monitor event")
+        except StorageError:
+            return False
+
     def _write_down(self, waiting: int) -> None:
         if self._events:
-            self._context.tell(events=self._events, heldBack=self._held + waiting)
+            with contextlib.suppress(StorageError):  # next time
+                self._context.tell(events=self._events, heldBack=self._held + waiting)
