@@ -26,8 +26,8 @@ HEAVY = frozenset({
 #: Modules for programs that run an event loop, and so have paid for it: nothing else imports them.
 FOR_ASYNCIO = frozenset({"taskyard.async_app", "taskyard.runtime.async_jobs"})
 
-#: Front ends on other people's libraries: each is loaded by the command that is named after it.
-EDGES = ("mcp_server",)
+#: What stands on other people's libraries: each is loaded by the one command or kind of job that needs it.
+EDGES = ("mcp_server", "mcp_client")
 
 #: Importing the module, in a bare interpreter, adds at most this many, itself included. The
 #: counts on CPython 3.11 are a few lower; other versions split their library a little differently.

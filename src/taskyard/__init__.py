@@ -72,6 +72,7 @@ if TYPE_CHECKING:
     from taskyard.errors import Untrusted as Untrusted
     from taskyard.errors import UsageError as UsageError
     from taskyard.kinds.agent import Agent as Agent
+    from taskyard.kinds.monitor import Monitor as Monitor
     from taskyard.kinds.shell import Shell as Shell
     from taskyard.runtime.events import Event as Event
     from taskyard.runtime.model import End as End
@@ -92,6 +93,7 @@ _HOMES = {
     "taskyard.async_app": ("AsyncYard", "open_async"),
     "taskyard.config": ("Settings",),
     "taskyard.kinds.agent": ("Agent",),
+    "taskyard.kinds.monitor": ("Monitor",),
     "taskyard.kinds.shell": ("Shell",),
     "taskyard.runtime.events": ("Event",),
     "taskyard.runtime.model": ("End", "Job", "JobStatus"),
@@ -143,6 +145,7 @@ __all__ = [
     "ListNotFound",
     "Listing",
     "MissingExtra",
+    "Monitor",
     "NoInput",
     "NotFound",
     "NotGenuine",

@@ -48,6 +48,7 @@ class Settings(NamedTuple):
     mcp_callers: int = 100  #: clients over HTTP at once; each keeps what it read of the list in memory
     mcp_body_limit: int = 4_000_000  #: bytes of one request over HTTP; the longest field a tool takes has 200,000
     mcp_defer_after: float = 2.0  #: seconds a call waits before a client that can wait by itself gets a task to look at
+    monitor_notices: bool = True  #: whoever starts a monitor is told what it sees; its output has it anyway
     job_age_limit: float = 30 * 86_400.0  #: seconds ended jobs are kept: a month back is as far as anyone looks
 
 

@@ -44,6 +44,10 @@ async def _jobs(model: Model) -> None:
     assert asking in (await model.call("ListJobs")).text
     assert (await model.refused("ListJobs", all="perhaps")).code == "bad_arguments"
     assert (await model.call("SendInput", task_id=asking, text="yes")).text == f"Typed into {asking}."
+    watching = await model.call("Monitor", command="sleep 60", description="Nothing")
+    assert watching.data["task_type"] == "monitor_mcp" and watching.data["task_id"] in watching.text
+    assert (await model.refused("Monitor", mcp_url="http://127.0.0.1:9/mcp")).code == "usage"
+    assert (await model.call("TaskStop", task_id=watching.data["task_id"])).data["outcome"] == "stopped"
     read = await model.call("TaskOutput", task_id=asking)
     assert (read.data["output"], read.data["exitCode"]) == ("yes\n", 0)
     assert (await model.refused("SendInput", task_id=asking, text="yes")).code == "job_ended"

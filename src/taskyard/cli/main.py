@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 COMMANDS: Mapping[str, Row] = {
     "task": Row("taskyard.cli.task", "The shared list: add, claim, complete and look at tasks"),
     "run": Row("taskyard.cli.job.run:RUN", "Run a command as a job, here or in the background"),
+    "monitor": Row("taskyard.cli.job.monitor:MONITOR", "Watch a command's lines or an MCP server's events"),
     "ps": Row("taskyard.cli.job.ps:PS", "The jobs of this user"),
     "wait": Row("taskyard.cli.job.verbs:WAIT", "Wait until jobs are over"),
     "stop": Row("taskyard.cli.job.stop:STOP", "End jobs with everything they started"),

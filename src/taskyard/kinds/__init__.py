@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 BUILTIN: Mapping[str, str] = {
     "local_bash": "taskyard.kinds.shell:Shell",
     "local_agent": "taskyard.kinds.agent:Agent",
+    "monitor_mcp": "taskyard.kinds.monitor:Monitor",
 }
 
 _GROUP = "taskyard.kinds"

@@ -95,7 +95,7 @@ class Shell(NamedTuple):
 
     def _check(self) -> None:
         self._check_types()
-        _check_words("command", [self.command] if isinstance(self.command, str) else self.command)
+        check_words("command", [self.command] if isinstance(self.command, str) else self.command)
         if not self.argv or not self.argv[0] or not self.text.strip():
             raise BadText("command", "is empty")
         if self.name is not None:
@@ -113,7 +113,7 @@ class Shell(NamedTuple):
             raise BadValue("on_parent_exit", self.on_parent_exit, '"kill" or "keep"')
         if self.cwd is not None and not os.path.isdir(self.cwd):
             raise BadValue("cwd", self.cwd, "a folder that exists")
-        _check_env(self.env or {})
+        check_env(self.env or {})
 
     def _check_types(self) -> None:
         """Refuse what Python lets through and nobody meant: its checkers may not have been asked."""
@@ -136,7 +136,7 @@ class Shell(NamedTuple):
         return "".join(char if char.isprintable() else "\N{REPLACEMENT CHARACTER}" for char in line)[:_LONGEST_NAME]
 
 
-def _check_words(field: str, words: Iterable[object]) -> None:
+def check_words(field: str, words: Iterable[object]) -> None:
     """Refuse what no program can be given."""
     for word in words:
         if not isinstance(word, str):
@@ -149,8 +149,9 @@ def _check_words(field: str, words: Iterable[object]) -> None:
             raise BadText(field, f"holds a lone surrogate (U+{ord(word[error.start]):04X})") from None
 
 
-def _check_env(env: Mapping[str, str]) -> None:
+def check_env(env: Mapping[str, str]) -> None:
+    """Refuse what no environment can hold."""
     for key, value in env.items():
-        _check_words("env", (key, value))
+        check_words("env", (key, value))
         if not key or "=" in key:
             raise BadValue("env", key, "names without =")

@@ -164,6 +164,33 @@ class BackgroundBash(Bash):
     ] = False
 
 
+class Monitor(Arguments):
+    """Something to watch."""
+
+    command: Annotated[str | None, _field("What to run in bash: each line it prints is an event.")] = None
+    mcp_command: Annotated[str | None, _field("What starts an MCP server that speaks on stdin and stdout.")] = None
+    mcp_url: Annotated[str | None, _field("Where an MCP server listens.")] = None
+    token_env: Annotated[
+        str | None, _field("The name of the environment variable that holds the token for mcp_url.", max_length=200)
+    ] = None
+    resources: Annotated[
+        list[str] | None, _field("URIs of the MCP server whose changes are events.", max_length=100)
+    ] = None
+    logs: Annotated[
+        Literal["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"] | None,
+        _field("Log messages of the MCP server from this level on are events."),
+    ] = None
+    filter: Annotated[
+        str | None, _field("Only lines in which this regular expression is found are told.", max_length=1000)
+    ] = None
+    silence: Annotated[
+        int | None, _field("Milliseconds without an event after which you are told so.", ge=1000, le=LONGEST_RUN)
+    ] = None
+    timeout: Annotated[int | None, _field("Milliseconds after which it is ended.", ge=1, le=LONGEST_RUN)] = None
+    reconnect: Annotated[bool, _field("Try again if the source is lost, instead of ending.")] = False
+    description: Annotated[str | None, _field("What is watched, in a few words.", max_length=200)] = None
+
+
 class TaskOutput(Arguments):
     """A job and what it printed."""
 

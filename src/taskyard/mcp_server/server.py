@@ -16,6 +16,7 @@ from taskyard.mcp_server.deferred import Deferred
 from taskyard.mcp_server.http import token
 from taskyard.mcp_server.job_tools import job_tools
 from taskyard.mcp_server.mail_tools import MAIL_TOOLS
+from taskyard.mcp_server.monitor_tool import monitor_tools
 from taskyard.mcp_server.prompts import Prompts
 from taskyard.mcp_server.resources import Resources
 from taskyard.mcp_server.subscribing import Subscriptions
@@ -27,7 +28,7 @@ from taskyard.runtime.requests import is_background_disabled
 def build(callers: Callers, settings: config.Settings) -> YardServer:
     """The server for `callers`."""
     bus = InMemorySubscriptionBus()
-    specs = (*TASK_TOOLS, *job_tools(), *MAIL_TOOLS)
+    specs = (*TASK_TOOLS, *job_tools(), *monitor_tools(), *MAIL_TOOLS)
     first = words.INSTRUCTIONS_IN_FOREGROUND if is_background_disabled() else words.INSTRUCTIONS
     guidance = context.guidance([spec.name for spec in specs], interactive=True, team=True)
     server = YardServer(

@@ -43,6 +43,14 @@ BASH_IN_FOREGROUND = """\
 Run a command in bash. It answers with the output and the exit code, once it has ended: nothing can run in the \
 background here. Give a timeout to what might not end."""
 
+MONITOR = """\
+Watch something in the background: what a command prints, a line an event, or an MCP server's resources and log \
+messages. Give exactly one of command, mcp_command and mcp_url.
+
+It answers at once with an id. You will be told of events at the end of later answers, in batches with a count of what \
+was held back; all of it is in the output file. Use a filter for what matters, and silence if no news is bad news. \
+TaskStop ends it. To hear of the end of one command alone, use Bash with run_in_background."""
+
 TASK_OUTPUT = """\
 A background job and what it printed, cut to its end if it is long (the answer names the file with all of it). Waits \
 for its end unless block is false. Reading the end here counts as having been told of it."""

@@ -11,6 +11,7 @@ from taskyard.runtime import telling
 from taskyard.runtime.ending import read
 from taskyard.runtime.facts import Facts
 from taskyard.runtime.folder import JobFolder
+from taskyard.runtime.running_news import RunningNews
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -32,6 +33,7 @@ class JobContext:
         self._record: Mapping[str, object] | None = None
         self._segments: int | None = None
         self._facts = Facts(folder)
+        self._news = RunningNews(folder)
         self._messages: asyncio.Queue[str | None] = asyncio.Queue(MOST_MESSAGES)
         self._goes_on = asyncio.Event()
         self._goes_on.set()
@@ -60,6 +62,13 @@ class JobContext:
         telling.progress(
             self._job, self._record, usage=usage, last_tool_name=last_tool_name, keep=self._segments, **more
         )
+
+    def notify(self, event: str, *, what: str = "Event") -> bool:
+        """Have whoever started the job told of an event, while the job goes on.
+
+        Call it at a bounded pace. False if so many are unread that it was not told: say it later, with what came since.
+        """
+        return self._news.tell(what, event)
 
     async def messages(self) -> AsyncIterator[str]:
         """What is sent to the job (`taskyard send`), until nothing more can come."""

@@ -26,15 +26,20 @@ if TYPE_CHECKING:
 
 def of_end(folder: JobFolder, record: Mapping[str, object], end: End) -> dict[str, object] | None:
     """The notice of an end; None where nobody is to hear of it."""
-    if record.get("silent") or (record.get("isBackgrounded") is False and _is_watched(record)):
-        return None  # whoever watches it in the foreground sees its end
+    if is_nobodys(record):
+        return None
     return signed(folder.home, words_of_end(folder, record, end))
+
+
+def is_nobodys(record: Mapping[str, object]) -> bool:
+    """Whether news of a job are for nobody: it is silent, or whoever watches it in the foreground sees all of it."""
+    return bool(record.get("silent")) or (record.get("isBackgrounded") is False and _is_watched(record))
 
 
 def words_of_end(folder: JobFolder, record: Mapping[str, object], end: End) -> dict[str, object]:
     """What there is to say of an end, not signed."""
     return {
-        **_about(folder, record),
+        **about(folder, record),
         "priority": str(record.get("priority") or "later"),
         "status": str(end.status),
         "summary": summary(record, end),
@@ -69,7 +74,7 @@ def tell_stall(folder: JobFolder, record: Mapping[str, object], tail: str) -> No
     description = record.get("description")
     said = f'Background command "{description}" appears to be waiting for interactive input'
     news = {
-        **_about(folder, record),
+        **about(folder, record),
         "priority": "later",
         "summary": said,
         "tail": tail,
@@ -82,7 +87,7 @@ def tell_stall(folder: JobFolder, record: Mapping[str, object], tail: str) -> No
     box.put(str(notice["id"]), json.dumps({"news": notice}).encode())
 
 
-def _about(folder: JobFolder, record: Mapping[str, object]) -> dict[str, object]:
+def about(folder: JobFolder, record: Mapping[str, object]) -> dict[str, object]:
     """What every notice says: its own id, for whom it is, and of which job."""
     return {
         "id": lone_id(folder.id),
@@ -99,12 +104,18 @@ def summary(record: Mapping[str, object], end: End) -> str:
     return _how_it_ended(record, end) + lost
 
 
+#: What a job is called whose exit code is nobody's concern, by its kind.
+_NOUNS = {"monitor_mcp": "Monitor"}
+
+
 def _how_it_ended(record: Mapping[str, object], end: End) -> str:
     if record.get("type") == "local_agent":
         from taskyard.runtime import agent_news
 
         return agent_news.summary(record, end)
-    what = f'Background command "{record.get("description")}"'
+    what = f'{_NOUNS.get(str(record.get("type")), "Background command")} "{record.get("description")}"'
+    if end.cause == "exited" and end.exit_code == 0 and record.get("type") in _NOUNS:
+        return f"{what} ended"
     if end.cause == "exited":
         how = "completed (exit code 0)" if end.exit_code == 0 else f"failed with exit code {end.exit_code}"
         return f"{what} {how}"

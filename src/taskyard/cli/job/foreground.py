@@ -32,19 +32,19 @@ if TYPE_CHECKING:
 
     from taskyard.cli.command import Args
     from taskyard.cli.job.keys import Key
-    from taskyard.kinds.shell import Shell
     from taskyard.runtime.jobs import Jobs
+    from taskyard.runtime.kind import Spec
     from taskyard.runtime.model import Job
 
 
-def run(args: Args, jobs: Jobs, spec: Shell, warnings: Sequence[str] = ()) -> int:
+def run(args: Args, jobs: Jobs, spec: Spec, warnings: Sequence[str] = ()) -> int:
     """Start a job, watch it, and end as it did."""
     key = background_key(config.load().background_key)
     if not args.as_json:
         for text in warnings:
             warn(text)
     with Signals() as signals:
-        is_screen = spec.pty and is_terminal(sys.stdin) and is_terminal(sys.stdout) and not args.as_json
+        is_screen = spec.wanted().pty and is_terminal(sys.stdin) and is_terminal(sys.stdout) and not args.as_json
         job = jobs.start(
             spec,
             backgrounded=False,
