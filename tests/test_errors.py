@@ -81,6 +81,12 @@ def test_facts_are_plain_and_short(error: errors.TaskyardError, code: str, exit_
         assert len(str(value)) < 200
 
 
+@pytest.mark.parametrize(("error", "code", "exit_code"), MADE)
+def test_each_message_begins_with_its_fact(error: errors.TaskyardError, code: str, exit_code: int) -> None:
+    assert error.fact
+    assert str(error).startswith(error.fact)
+
+
 def test_every_error_is_tried_above() -> None:
     known = {
         name

@@ -40,10 +40,8 @@ class NothingToRestore(AlreadyExists):
 
     def __init__(self, task_id: str, *, list_name: str) -> None:
         super().__init__("a task", f"#{task_id}")
-        self.args = (
-            f"Task #{task_id} is on list {list_name!r}: there is nothing to restore."
-            f" `taskyard task show {task_id}` shows it.",
-        )
+        self._fact = f"Task #{task_id} is on list {list_name!r}: there is nothing to restore."
+        self.args = (f"{self._fact} `taskyard task show {task_id}` shows it.",)
         self.task_id = task_id
         self.list = list_name
 
@@ -76,7 +74,8 @@ class AlreadyClaimed(Conflict):
         if forcible:
             last = "as a person, insist with --force"
         super().__init__(
-            f"Task #{task_id} is already claimed by {who}. {ask}, take another with `taskyard task next`, or {last}."
+            f"Task #{task_id} is already claimed by {who}.",
+            f"{ask}, take another with `taskyard task next`, or {last}.",
         )
         self.task_id = task_id
         self.owner = owner
@@ -89,7 +88,7 @@ class AlreadyResolved(Conflict):
     code = "already_resolved"
 
     def __init__(self, task_id: str) -> None:
-        super().__init__(f"Task #{task_id} is already completed. `taskyard task reopen {task_id}` opens it again.")
+        super().__init__(f"Task #{task_id} is already completed.", f"`taskyard task reopen {task_id}` opens it again.")
         self.task_id = task_id
 
 
@@ -123,7 +122,7 @@ class AgentBusy(Conflict):
 
     def __init__(self, agent: str, tasks: Sequence[str]) -> None:
         super().__init__(
-            f"{agent!r} still has open work: {', '.join('#' + t for t in tasks)}. Complete or release that first."
+            f"{agent!r} still has open work: {', '.join('#' + t for t in tasks)}.", "Complete or release that first."
         )
         self.agent = agent
         self.tasks = tuple(tasks)
@@ -135,8 +134,8 @@ class BadTransition(Conflict):
     code = "bad_transition"
 
     def __init__(self, task_id: str, was: str, wanted: str) -> None:
-        hint = f" `taskyard task reopen {task_id}` makes it pending first." if was == "completed" else ""
-        super().__init__(f"Task #{task_id} is {was}; it cannot become {wanted} from there.{hint}")
+        hint = f"`taskyard task reopen {task_id}` makes it pending first." if was == "completed" else ""
+        super().__init__(f"Task #{task_id} is {was}; it cannot become {wanted} from there.", hint)
         self.task_id = task_id
         self.was = was
         self.wanted = wanted
@@ -210,7 +209,7 @@ class Untrusted(Conflict):
     code = "untrusted"
 
     def __init__(self, what: str, command: str, how: str) -> None:
-        super().__init__(f"{what} `{command}` is not trusted yet. Read it, then run `{how}`.")
+        super().__init__(f"{what} `{command}` is not trusted yet.", f"Read it, then run `{how}`.")
         self.what = what
         self.command = command
         self.how = how
@@ -238,7 +237,7 @@ class JobEnded(Conflict):
     code = "job_ended"
 
     def __init__(self, job_id: str, status: str) -> None:
-        super().__init__(f"Job {job_id} has ended already ({status}). Start it again with `taskyard run`.")
+        super().__init__(f"Job {job_id} has ended already ({status}).", "Start it again with `taskyard run`.")
         self.job_id = job_id
         self.status = status
 
@@ -260,7 +259,7 @@ class NoInput(Conflict):
     code = "no_input"
 
     def __init__(self, job_id: str, why: str, advice: str) -> None:
-        super().__init__(f"Job {job_id} {why}. {advice}")
+        super().__init__(f"Job {job_id} {why}.", advice)
         self.job_id = job_id
         self.why = why
 
@@ -271,7 +270,9 @@ class BackgroundDisabled(Conflict):
     code = "background_disabled"
 
     def __init__(self, setting: str) -> None:
-        super().__init__(f"Background jobs are switched off here ({setting}). Run it in the foreground, or unset that.")
+        super().__init__(
+            f"Background jobs are switched off here ({setting}).", "Run it in the foreground, or unset that."
+        )
         self.setting = setting
 
 

@@ -14,6 +14,16 @@ class TaskyardError(Exception):
     code: ClassVar[str] = "error"
     exit_code: ClassVar[int] = 1
 
+    def __init__(self, fact: str = "", advice: str = "") -> None:
+        """`advice`: what to do next, at the command line; other front ends have words of their own for that."""
+        super().__init__(f"{fact} {advice}" if advice else fact)
+        self._fact = fact
+
+    @property
+    def fact(self) -> str:
+        """What is so, without the advice."""
+        return self._fact
+
     def facts(self) -> dict[str, object]:
         """What the error knows, by name: the attributes set by its class."""
         return {name: value for name, value in vars(self).items() if not name.startswith("_")}
@@ -115,7 +125,7 @@ class Damaged(TaskyardError):
     code = "damaged"
 
     def __init__(self, file: str, why: str) -> None:
-        super().__init__(f"{file} cannot be read: {why}. `taskyard doctor` explains what can be done.")
+        super().__init__(f"{file} cannot be read: {why}.", "`taskyard doctor` explains what can be done.")
         self.file = file
         self.why = why
 

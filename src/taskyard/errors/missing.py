@@ -20,10 +20,10 @@ class TaskNotFound(NotFound):
     """No task with this id is on the list."""
 
     def __init__(self, task_id: str, *, list_name: str, nearest: Sequence[str] = (), restorable: bool = False) -> None:
-        hint = f" It was removed; `taskyard task restore {task_id}` brings it back." if restorable else ""
+        hint = f"It was removed; `taskyard task restore {task_id}` brings it back." if restorable else ""
         if nearest and not hint:
-            hint = f" Nearest: {', '.join('#' + near for near in nearest)}."
-        super().__init__(f"No task #{task_id} on list {list_name!r}.{hint}")
+            hint = f"Nearest: {', '.join('#' + near for near in nearest)}."
+        super().__init__(f"No task #{task_id} on list {list_name!r}.", hint)
         self.task_id = task_id
         self.list = list_name
         self.nearest = tuple(nearest)
@@ -35,7 +35,7 @@ class ListNotFound(NotFound):
 
     def __init__(self, list_name: str, *, nearest: Sequence[str] = ()) -> None:
         hint = f"Nearest: {', '.join(nearest)}." if nearest else "`taskyard lists` names those there are."
-        super().__init__(f"No list {list_name!r}. {hint}")
+        super().__init__(f"No list {list_name!r}.", hint)
         self.list = list_name
         self.nearest = tuple(nearest)
 
@@ -46,8 +46,8 @@ class RecipientNotFound(NotFound):
     code = "recipient_not_found"
 
     def __init__(self, recipient: str, *, team: str, nearest: Sequence[str] = ()) -> None:
-        hint = f" Nearest: {', '.join(nearest)}." if nearest else ""
-        super().__init__(f"Nobody called {shown(recipient)} in team {team!r}.{hint}")
+        hint = f"Nearest: {', '.join(nearest)}." if nearest else ""
+        super().__init__(f"Nobody called {shown(recipient)} in team {team!r}.", hint)
         self.recipient = clipped(recipient)
         self.team = team
         self.nearest = tuple(nearest)
@@ -71,8 +71,8 @@ class JobNotFound(NotFound):
     code = "job_not_found"
 
     def __init__(self, job_id: str, *, nearest: Sequence[str] = ()) -> None:
-        hint = f" Nearest: {', '.join(nearest)}." if nearest else " See `taskyard ps --all`."
-        super().__init__(f"No job {job_id}.{hint}")
+        hint = f"Nearest: {', '.join(nearest)}." if nearest else "See `taskyard ps --all`."
+        super().__init__(f"No job {job_id}.", hint)
         self.job_id = job_id
         self.nearest = tuple(nearest)
 

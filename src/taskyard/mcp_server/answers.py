@@ -14,6 +14,7 @@ from mcp_types import INTERNAL_ERROR, INVALID_PARAMS, CallToolResult, TextConten
 from pydantic import PrivateAttr, ValidationError
 
 from taskyard.errors import Conflict, NotFound, TaskyardError, UsageError
+from taskyard.mcp_server import advice
 from taskyard.shapes import as_object
 
 #: Field names that one refusal repeats.
@@ -61,15 +62,15 @@ def result(answer: Answer, *, riding: Sequence[str] = (), notices: Sequence[Mapp
 def refusal(error: TaskyardError, *, text: str | None = None) -> Answer:
     """An error that was raised on purpose; with `text`, under words that models know."""
     facts = {name: _plain(value) for name, value in error.facts().items()}
-    data = {"error": {**facts, "code": error.code, "message": str(error)}}
-    said = str(error)
+    said = advice.said(error)
+    data = {"error": {**facts, "code": error.code, "message": said}}
     return Answer(said, data, is_error=True) if text is None else Answer(text, data, (said,), is_error=True)
 
 
 def protocol_error(error: TaskyardError) -> MCPError:
     """The same for a request that is no tool call: the protocol's own error."""
     theirs = isinstance(error, (UsageError, NotFound, Conflict))
-    return MCPError(INVALID_PARAMS if theirs else INTERNAL_ERROR, str(error), refusal(error).data["error"])
+    return MCPError(INVALID_PARAMS if theirs else INTERNAL_ERROR, advice.said(error), refusal(error).data["error"])
 
 
 def malformed(tool: str, fields: Iterable[str], error: ValidationError) -> Answer:

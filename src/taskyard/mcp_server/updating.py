@@ -60,9 +60,9 @@ def update(tasks: TaskList, given: TaskUpdate, extras: dict[str, Any]) -> Answer
 
 def delete(tasks: TaskList, given: TaskUpdate) -> Answer:
     """Take a task off the list."""
-    others = given.model_fields_set - {"task_id", "status"}
-    if others:
-        raise BadValue("status", "deleted", "alone: a task that is removed has nothing else to change")
+    if others := given.model_fields_set - {"task_id", "status"}:
+        names = ", ".join(sorted(type(given).model_fields[name].alias or name for name in others))
+        raise BadValue("status", "deleted", f"no other field with that, and there is {names}", found="is deleted")
     gone = tasks.delete(given.task_id)
     data = {"task": task_data(gone, longest=LONGEST_ECHO), "changed": ["deleted"], "ready": []}
     return Answer(model_text.updated(gone.id, ["deleted"]), data)
