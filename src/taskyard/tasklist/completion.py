@@ -37,7 +37,7 @@ def carry_out(tasks: TaskList, task_id: str, patch: rules.Patch, caller: rules.C
     for _ in range(_TRIES):
         asked = _asked(tasks, task_id, patch, caller) if completing else None
         evidence = _evidence(tasks, asked) if asked is not None else {}
-        deciding = _Deciding(patch, caller, asked, evidence)
+        deciding = _Deciding(tasks, patch, caller, asked, evidence)
         try:
             task = _decided(tasks, task_id, deciding, act, whole=parent is not None)
         except _Changed:
@@ -63,12 +63,19 @@ class _Deciding:
     """The rule of one update; it remembers the task as it found it."""
 
     def __init__(
-        self, patch: rules.Patch, caller: rules.Caller, asked: Task | None, evidence: dict[str, object]
+        self,
+        tasks: TaskList,
+        patch: rules.Patch,
+        caller: rules.Caller,
+        asked: Task | None,
+        evidence: dict[str, object],
     ) -> None:
+        self._tasks = tasks
         self.patch, self._caller, self._asked, self._evidence = patch, caller, asked, evidence
         self.before: Task | None = None
 
     def __call__(self, facts: Facts) -> Decision:
+        self._tasks.refuse_cancelled()
         if self._asked is not None and _matters(facts.task) != _matters(self._asked):
             raise _Changed
         self.before = facts.task
@@ -90,7 +97,7 @@ def _asked(tasks: TaskList, task_id: str, patch: rules.Patch, caller: rules.Call
     look: Callable[[str], Task | None] = lambda other: _look(tasks, other)  # noqa: E731
     wanted = rules.apply(Facts(task, task.lease, look, tuple), patch, caller).task
     if guarded:
-        tasks.outside.ask_hooks("TaskCompleted", wanted, caller.agent)
+        tasks.outside.ask_hooks("TaskCompleted", wanted, caller.agent, cancel=tasks.cancel)
     return task
 
 
@@ -99,7 +106,7 @@ def _evidence(tasks: TaskList, task: Task) -> dict[str, object]:
     if spec is None:
         return {}
     try:
-        found = tasks.outside.accept(spec)
+        found = tasks.outside.accept(spec, cancel=tasks.cancel)
     except Untrusted as error:
         raise Untrusted(error.what, error.command, f"taskyard trust {task.id}") from None
     if found.exit_code != 0:
