@@ -12,9 +12,10 @@ from taskyard.errors import AcceptanceFailed, Busy, Damaged, NotFound, Untrusted
 from taskyard.shapes import as_object
 from taskyard.tasklist import rules
 from taskyard.tasklist.graph import with_blocks
-from taskyard.tasklist.model import Act, Decision, Facts, Task, TaskStatus
+from taskyard.tasklist.model import Act, Decision, Facts, Links, Task, TaskStatus
 from taskyard.tasklist.nudge import verification_nudge
 from taskyard.tasklist.parents import NoParent, parent_in, refuse_bad_parent
+from taskyard.tasklist.relinking import Graph, may_be_missing, others, relinked
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -51,12 +52,13 @@ def carry_out(tasks: TaskList, task_id: str, patch: rules.Patch, caller: rules.C
 
 def _decided(tasks: TaskList, task_id: str, deciding: _Deciding, act: Act, *, whole: bool) -> Task:
     """`whole`: two who make each other's task the parent of their own must see each other: the list decides."""
-    status = deciding.patch.status
+    status, links = deciding.patch.status, deciding.patch.links
     if status is TaskStatus.IN_PROGRESS and tasks.settings.paths_policy == "refuse":
         from taskyard.tasklist.overlap import update_refusing
 
-        return update_refusing(tasks.store, task_id, deciding, act, whole_list=whole)
-    return tasks.store.update(task_id, deciding, act, with_blockers=status is not None, whole_list=whole)
+        return update_refusing(tasks.store, task_id, deciding, act, whole_list=whole, links=links)
+    with_blockers = status is not None
+    return tasks.store.update(task_id, deciding, act, with_blockers=with_blockers, whole_list=whole, links=links)
 
 
 class _Deciding:
@@ -96,9 +98,22 @@ def _asked(tasks: TaskList, task_id: str, patch: rules.Patch, caller: rules.Call
     # Refuse what will be refused anyway before anybody's command runs.
     look: Callable[[str], Task | None] = lambda other: _look(tasks, other)  # noqa: E731
     wanted = rules.apply(Facts(task, task.lease, look, tuple), patch, caller).task
+    if patch.links is not None:
+        _refuse_bad_links(tasks, task, patch.links)
     if guarded:
         tasks.outside.ask_hooks("TaskCompleted", wanted, caller.agent, cancel=tasks.cancel)
     return task
+
+
+def _refuse_bad_links(tasks: TaskList, task: Task, links: Links) -> None:
+    held = {task.id: task}
+    for other in others(task.id, links):
+        try:
+            held[other] = tasks.store.get(other)
+        except NotFound:
+            if not may_be_missing(task, other, links):
+                raise
+    relinked(held, links, lambda changed: Graph(lambda other: _look(tasks, other), tasks.store.list, changed))
 
 
 def _evidence(tasks: TaskList, task: Task) -> dict[str, object]:
