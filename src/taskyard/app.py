@@ -17,6 +17,7 @@ from taskyard.tasklist.service import TaskList
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    import threading
     from collections.abc import Callable
 
     from taskyard.identity import Identity
@@ -131,6 +132,15 @@ class Yard:
             return tuple(task.id for task in tasks.release_all(member))
         finally:
             store.close()
+
+    def unless(self, cancel: threading.Event) -> Yard:
+        """The same yard for one call whose caller may give up; see `TaskList.unless`."""
+        import copy
+
+        seen = copy.copy(self)
+        seen._post = self.mail
+        seen.tasks = self.tasks.unless(cancel)
+        return seen
 
     def close(self) -> None:
         """Let go of open files. Claims last as long as the process; `tasks.release` ends them sooner."""

@@ -13,6 +13,7 @@ from taskyard.errors import Damaged, TaskyardError, TeamNotFound
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    import threading
     from collections.abc import Callable, Mapping
     from typing import Protocol
 
@@ -91,7 +92,7 @@ class Surroundings:
             self._hooks = hooks_of(project_here())
         return self._hooks.book(lambda problem: self._report(problem.text))
 
-    def ask_hooks(self, event: str, task: Task, agent: str | None) -> None:
+    def ask_hooks(self, event: str, task: Task, agent: str | None, *, cancel: threading.Event | None = None) -> None:
         """Run the hooks of `event`; one may refuse."""
         from taskyard.hooks import run
 
@@ -110,14 +111,15 @@ class Surroundings:
             cwd=os.getcwd(),
             timeout=self._yard.settings.hook_timeout,
             report=lambda ended: self._report(ended.text) if ended.text else None,
+            cancel=cancel,
         )
 
-    def accept(self, spec: Mapping[str, object]) -> Evidence:
+    def accept(self, spec: Mapping[str, object], *, cancel: threading.Event | None = None) -> Evidence:
         """Run an acceptance command that a person has allowed."""
         from taskyard.acceptance import run_acceptance
         from taskyard.tasklist.outside import Evidence
 
-        found = run_acceptance(dict(spec), default_cwd=project_here() or os.getcwd())
+        found = run_acceptance(dict(spec), default_cwd=project_here() or os.getcwd(), cancel=cancel)
         return Evidence(found.command, found.exit_code, found.output, found.seconds, found.at)
 
     def tell(self, recipient: str, *, sender: str | None, kind: str, text: str, data: Mapping[str, object]) -> None:

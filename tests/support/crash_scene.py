@@ -102,6 +102,12 @@ OPERATIONS: dict[str, Operation] = {
     "create": Operation(lambda tasks: tasks.create("New")),
     "create with dependencies": Operation(lambda tasks: tasks.create("New", blocked_by=["1"], blocks=["3", "4"])),
     "update": Operation(lambda tasks: tasks.update("1", subject="Changed", metadata={"key": "value"})),
+    "update with dependencies": Operation(
+        lambda tasks: tasks.update("4", subject="Changed", status="completed", add_blocks=["2", "3"])
+    ),
+    "update that turns dependencies around": Operation(
+        lambda tasks: tasks.update("2", subject="Changed", owner="cem", remove_blocked_by=["1"], add_blocks=["1"])
+    ),
     "claim": Operation(lambda tasks: tasks.claim("1", lease=LONG)),
     "claim next": Operation(lambda tasks: tasks.claim_next(lease=LONG)),
     "complete": Operation(lambda tasks: tasks.complete("4")),

@@ -5,13 +5,16 @@ from __future__ import annotations
 import json
 import os
 import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 import taskyard
+from support.wait import until
 from support.yards import open_yard, yards
-from taskyard.errors import AcceptanceFailed, Blocked, HookRefused, Untrusted
+from taskyard.errors import AcceptanceFailed, Blocked, Cancelled, HookRefused, Untrusted
 from taskyard.trust import trust_command
 
 
@@ -116,7 +119,7 @@ def test_a_task_that_changed_while_its_hook_ran_is_decided_again(
         hook(outside, "TaskCompleted", "exit 0")
         real, calls = ada.tasks.outside.ask_hooks, []
 
-        def ask(event: str, task: taskyard.Task, agent: str | None) -> None:
+        def ask(event: str, task: taskyard.Task, agent: str | None, **_: object) -> None:
             calls.append(task.id)
             real(event, task, agent)
             if len(calls) == 1:
@@ -150,3 +153,42 @@ def test_an_acceptance_command_runs_only_once_trusted_and_its_evidence_is_kept(
     assert isinstance(evidence, dict)
     assert (evidence["exit_code"], evidence["output"].strip()) == (0, "proof")
     assert os.getcwd() == str(tmp_path)
+
+
+@pytest.mark.req("H-02", "H-01")
+@pytest.mark.parametrize("event", ["TaskCreated", "TaskCompleted", "acceptance"])
+def test_a_caller_that_gives_up_ends_what_it_waits_for_and_saves_nothing(
+    tmp_path: Path, outside: Path, event: str
+) -> None:
+    cancel, began = threading.Event(), tmp_path / "began"
+    command = f"touch {began}; sleep 60"
+    with open_yard(tmp_path, "ada") as yard, ThreadPoolExecutor() as threads:
+        yard.tasks.create("a", acceptance={"command": command, "cwd": str(tmp_path)})
+        trust_command(command, str(tmp_path))
+        if event != "acceptance":
+            hook(outside, event, command)
+        before, mine = yard.tasks.log(), yard.unless(cancel).tasks
+        call = threads.submit(mine.create, "b") if event == "TaskCreated" else threads.submit(mine.complete, "1")
+        until(began.exists)
+        cancel.set()
+
+        assert isinstance(call.exception(timeout=10), Cancelled)
+        assert yard.tasks.log() == before
+
+
+@pytest.mark.req("H-02")
+def test_what_was_given_up_during_its_last_hook_is_not_saved_either(
+    tmp_path: Path, outside: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cancel = threading.Event()
+    with open_yard(tmp_path, "ada") as yard:
+        yard.tasks.create("a")
+        for event in ("TaskCreated", "TaskCompleted"):
+            hook(outside, event, "exit 0")
+            monkeypatch.setattr(yard.tasks.outside, "ask_hooks", lambda *_, **__: cancel.set())  # it ended in agreement
+            before = yard.tasks.log()
+            with pytest.raises(Cancelled):
+                yard.unless(cancel).tasks.create("b")
+            with pytest.raises(Cancelled):
+                yard.unless(cancel).tasks.complete("1")
+            assert yard.tasks.log() == before

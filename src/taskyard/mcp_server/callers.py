@@ -20,7 +20,7 @@ from mcp.server.context import ServerRequestContext
 from taskyard.app import Yard
 from taskyard.app import open as open_yard
 from taskyard.context import reminder_config
-from taskyard.errors import Cancelled
+from taskyard.mcp_server.list_calls import ListCalls
 from taskyard.mcp_server.reminding import Reminding
 from taskyard.mcp_server.riding import Riding
 from taskyard.runtime.async_jobs import AsyncJobs
@@ -34,7 +34,7 @@ NOBODY = "mcp-client"
 
 _LONGEST_NAME = 60
 
-#: Seconds for a call that is at the list to come back from it when its caller is gone.
+#: Seconds for a call that looks for notices to come back when its caller is gone.
 _PATIENCE = 1.0
 #: Seconds without a look after which a caller no longer waits for a job by itself: six looks at their rarest.
 _LOOKED_AWAY = 30.0
@@ -57,8 +57,8 @@ class Caller:
         self.hold = hold
         self.reminding = Reminding(reminder_config())
         self._riding = Riding(yard, hold=hold)
-        self._turn = anyio.Lock()  # what is open of a list serves one call at a time
-        self._is_gone = False
+        self._list_calls = ListCalls()
+        self._turn = anyio.Lock()  # notices are taken and acknowledged by one call at a time
         self._awaited: dict[str, float] = {}
         self._at_end: list[Callable[[], object]] = []
 
@@ -68,11 +68,12 @@ class Caller:
         return self.yard.agent or NOBODY
 
     async def on_list(self, act: Callable[[Yard], T]) -> T:
-        """Do something with the list; hooks and checks may take their time, so nothing else waits for it."""
-        async with self._turn:
-            if self._is_gone:
-                raise Cancelled("A call")
-            return await anyio.to_thread.run_sync(partial(act, self.yard))
+        """Do something with the list; hooks and checks may take their time, so nothing else waits for it.
+
+        Raises:
+            Cancelled: the caller is gone.
+        """
+        return await self._list_calls.do(lambda cancel: act(self.yard.unless(cancel)))
 
     @asynccontextmanager
     async def asking(self) -> AsyncGenerator[None]:
@@ -98,7 +99,7 @@ class Caller:
 
     async def leave(self) -> None:
         """It is gone, and this process goes on: whatever of it is still on its way comes to nothing."""
-        self._is_gone = True
+        await self._list_calls.end()
         with anyio.move_on_after(_PATIENCE) as waited:
             await self._turn.acquire()
         self._end()

@@ -1,16 +1,13 @@
-"""TaskUpdate: fields, status and dependencies in one call; if any part of it is refused, none of it stays."""
+"""TaskUpdate: fields, status and dependencies in one step of the list, and what to say of it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from functools import partial
 from typing import Any
 
-from taskyard.errors import BadValue, TaskyardError
+from taskyard.errors import BadValue
 from taskyard.mcp_server.answers import Answer
 from taskyard.mcp_server.arguments import TaskUpdate
 from taskyard.mcp_server.bounds import LONGEST_ECHO, task_data
-from taskyard.tasklist.model import Task
 from taskyard.tasklist.service import TaskList
 from taskyard.view import model_text
 
@@ -26,31 +23,25 @@ _FIELDS = {
     "metadata": "metadata",
 }
 
-Undo = Callable[[], object]
-
 
 def update(tasks: TaskList, given: TaskUpdate, extras: dict[str, Any]) -> Answer:
     """Change a task, and say what changed."""
     before = tasks.get(given.task_id)
-    undo: list[Undo] = []
-    try:
-        for step in _rewired(tasks, given, before):
-            undo.append(step)  # one by one: what was done before a refusal must be known
-        task = tasks.update(
-            given.task_id,
-            subject=given.subject,
-            description=given.description,
-            active_form=given.active_form,
-            owner=given.owner,
-            status=given.status,
-            metadata=given.metadata,
-            clear=given.clear or (),
-            **extras,
-        )
-    except TaskyardError:
-        for step in reversed(undo):
-            step()
-        raise
+    task = tasks.update(
+        given.task_id,
+        subject=given.subject,
+        description=given.description,
+        active_form=given.active_form,
+        owner=given.owner,
+        status=given.status,
+        metadata=given.metadata,
+        clear=given.clear or (),
+        add_blocks=given.add_blocks or (),
+        add_blocked_by=given.add_blocked_by or (),
+        remove_blocks=given.remove_blocks or (),
+        remove_blocked_by=given.remove_blocked_by or (),
+        **extras,
+    )
     changed = [name for field, name in _FIELDS.items() if getattr(before, field) != getattr(task, field)]
     text = model_text.updated(task.id, changed) if changed else f"Nothing to change: task #{task.id} is as asked for."
     ready = f"Ready now: {', '.join(f'#{other}' for other in task.ready)}." if task.ready else ""
@@ -66,26 +57,3 @@ def delete(tasks: TaskList, given: TaskUpdate) -> Answer:
     gone = tasks.delete(given.task_id)
     data = {"task": task_data(gone, longest=LONGEST_ECHO), "changed": ["deleted"], "ready": []}
     return Answer(model_text.updated(gone.id, ["deleted"]), data)
-
-
-def _rewired(tasks: TaskList, given: TaskUpdate, before: Task) -> Iterator[Undo]:
-    """Change dependencies one by one; how to take back each."""
-    here = given.task_id
-    for blocked, blocker, there in _edges(here, given.add_blocks, given.add_blocked_by, before):
-        tasks.block(blocked, by=blocker)
-        if not there:
-            yield partial(tasks.unblock, blocked, by=blocker)
-    for blocked, blocker, there in _edges(here, given.remove_blocks, given.remove_blocked_by, before):
-        tasks.unblock(blocked, by=blocker)
-        if there:
-            yield partial(tasks.block, blocked, by=blocker)
-
-
-def _edges(
-    here: str, blocks: Sequence[str] | None, blocked_by: Sequence[str] | None, before: Task
-) -> Iterator[tuple[str, str, bool]]:
-    """Who waits, for whom, and whether that was so before."""
-    for other in blocks or ():
-        yield other, here, other in before.blocks
-    for other in blocked_by or ():
-        yield here, other, other in before.blocked_by

@@ -11,11 +11,13 @@ import time
 
 from taskyard.clock import now_ms
 from taskyard.errors import AlreadyClaimed, AlreadyResolved, Busy, Conflict, Damaged, StorageError, TaskNotFound
-from taskyard.tasklist.edges import create_linked, new_task
-from taskyard.tasklist.model import Act, Decision, Draft, Facts, Lease, Task
+from taskyard.tasklist.edges import create_linked, new_task, rewired
+from taskyard.tasklist.model import Act, Decision, Draft, Facts, Lease, Links, Task
+from taskyard.tasklist.relinking import others
 from taskyard.tasklist.rules import lose
 from taskyard.tasklist.starting_over import IdTaken
 from taskyard.tasklist.writer import Write
+from taskyard.typed import NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -34,6 +36,22 @@ _GLANCE = 0.0006
 _STORED = Task._fields.index("lease")
 
 _LOOK = Act(None, "look", "watch")
+
+
+class _Wanted(NamedTuple):
+    """One update that somebody asked for."""
+
+    task_id: str
+    rule: Rule
+    act: Act
+    with_blockers: bool
+    whole_list: bool
+    links: Links | None
+
+    @property
+    def writing(self) -> tuple[str, ...]:
+        """The tasks it may write."""
+        return (self.task_id, *others(self.task_id, self.links)) if self.links is not None else (self.task_id,)
 
 
 class Changing:
@@ -76,10 +94,20 @@ class Changing:
             self._files.writer.commit(hold, act, (Write(task_id, None, task),))
         return task
 
-    def update(self, task_id: str, rule: Rule, act: Act, *, with_blockers: bool, whole_list: bool) -> Task:
+    def update(
+        self,
+        task_id: str,
+        rule: Rule,
+        act: Act,
+        *,
+        with_blockers: bool,
+        whole_list: bool,
+        links: Links | None = None,
+    ) -> Task:
         """Let `rule` decide about one task under its lock, and save what it says."""
         try:
-            return self._decide(task_id, rule, act, with_blockers, whole_list)
+            wanted = _Wanted(task_id, rule, act, with_blockers, whole_list or links is not None, links)
+            return self._decide(wanted)
         finally:
             self._tell_aside()
 
@@ -92,22 +120,20 @@ class Changing:
                 return  # another thread was quicker
             self._on_aside(task)
 
-    def _decide(self, task_id: str, rule: Rule, act: Act, with_blockers: bool, whole_list: bool) -> Task:
+    def _decide(self, wanted: _Wanted) -> Task:
         reading: Sequence[str] = ()
-        if with_blockers:
+        if wanted.with_blockers:
             # Many may want the same task at once: all but one can be refused without ever waiting for its lock.
             for _ in range(_GLANCES):
-                reading = self._blockers_unless_refused(task_id, rule, whole_list)
+                reading = self._blockers_unless_refused(wanted.task_id, wanted.rule, wanted.whole_list)
                 try:
-                    return self._persist(task_id, rule, act, reading, with_blockers, whole_list, patient=False)
+                    return self._persist(wanted, reading, patient=False)
                 except Busy:
                     time.sleep(_GLANCE)
-        return self._persist(task_id, rule, act, reading, with_blockers, whole_list, patient=True)
+        return self._persist(wanted, reading, patient=True)
 
-    def _persist(
-        self, task_id: str, rule: Rule, act: Act, reading: Sequence[str], blockers: bool, whole: bool, *, patient: bool
-    ) -> Task:
-        return self._files.persist(lambda: self._update(task_id, rule, act, reading, blockers, whole, patient=patient))
+    def _persist(self, wanted: _Wanted, reading: Sequence[str], *, patient: bool) -> Task:
+        return self._files.persist(lambda: self._update(wanted, reading, patient=patient))
 
     def _blockers_unless_refused(self, task_id: str, rule: Rule, whole_list: bool) -> Sequence[str]:
         """The blockers' ids. What needs no lock is refused here: that the task is somebody's, or done."""
@@ -125,21 +151,12 @@ class Changing:
                     pass  # worth a closer look, under the lock
         return task.blocked_by
 
-    def _update(
-        self,
-        task_id: str,
-        rule: Rule,
-        act: Act,
-        reading: Sequence[str],
-        with_blockers: bool,
-        whole: bool,
-        *,
-        patient: bool,
-    ) -> Task:
-        timeout = None if patient else 0.0
-        with self._files.hold((task_id,), reading=reading, whole=whole, timeout=timeout) as hold:
+    def _update(self, wanted: _Wanted, reading: Sequence[str], *, patient: bool) -> Task:
+        task_id, timeout = wanted.task_id, None if patient else 0.0
+        writing = wanted.writing
+        with self._files.hold(writing, reading=reading, whole=wanted.whole_list, timeout=timeout) as hold:
             task, seen = self._files.seen(task_id)
-            complete = not with_blockers or {*reading, task_id}.issuperset(task.blocked_by)
+            complete = not wanted.with_blockers or {*reading, *writing}.issuperset(task.blocked_by)
             if complete:
                 lease, losses = self._leases.read(task_id)
                 if lease is not None and (lease.owner != task.owner or task.is_done):
@@ -148,20 +165,26 @@ class Changing:
                     task, seen, losses = self._lose(hold, task, seen, lease, losses)
                     lease = None
                 facts = Facts(task, lease, self._files.tasks.look, self._files.tasks.everything)
-                return self._save(hold, act, facts, rule(facts), seen, losses)
+                return self._save(hold, wanted, facts, seen, losses)
         # It has new blockers: start over with those.
-        return self._update(task_id, rule, act, task.blocked_by, with_blockers, whole, patient=patient)
+        return self._update(wanted, task.blocked_by, patient=patient)
 
-    def _save(self, hold: Hold, act: Act, facts: Facts, decision: Decision, seen: Seen | None, losses: int) -> Task:
-        task, lease = decision
+    def _save(self, hold: Hold, wanted: _Wanted, facts: Facts, seen: Seen | None, losses: int) -> Task:
+        task, lease = wanted.rule(facts)
+        first: Sequence[Write] = ()
+        last: Sequence[Write] = ()
+        if wanted.links is not None:
+            first, task, last = rewired(self._files, facts.task, task, wanted.links)
         if task[:_STORED] == facts.task[:_STORED]:
+            if first or last:  # an edge that only the others' files knew
+                self._files.writer.commit(hold, wanted.act, (*first, *last))
             if lease != facts.lease:
                 self._leases.write(task.id, lease, losses)
             return task._replace(lease=lease)
         task = task._replace(updated_at=now_ms(), lease=None)
         kept = 0 if task.is_done or (facts.task.is_held and not task.is_held) else losses
         record = (lease, kept) if (lease, kept) != (facts.lease, losses) else None
-        self._files.writer.commit(hold, act, (Write(task.id, seen, task, record),))
+        self._files.writer.commit(hold, wanted.act, (*first, Write(task.id, seen, task, record), *last))
         return task._replace(lease=lease)
 
     def _lose(

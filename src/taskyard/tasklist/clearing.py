@@ -13,7 +13,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from taskyard.tasklist.model import Act, Decision, Task
+    from taskyard.tasklist.model import Act, Decision, Links, Task
     from taskyard.tasklist.store import Rule, TaskStore
 
 
@@ -28,7 +28,14 @@ class Clearing:
         return getattr(self._store, name)
 
     def update(
-        self, task_id: str, rule: Rule, act: Act, *, with_blockers: bool = False, whole_list: bool = False
+        self,
+        task_id: str,
+        rule: Rule,
+        act: Act,
+        *,
+        with_blockers: bool = False,
+        whole_list: bool = False,
+        links: Links | None = None,
     ) -> Task:
         """Let `rule` decide about one task, and save what it says without the fields."""
         return self._store.update(
@@ -37,6 +44,7 @@ class Clearing:
             act,
             with_blockers=with_blockers,
             whole_list=whole_list,
+            links=links,
         )
 
 

@@ -12,9 +12,10 @@ from taskyard.errors import AcceptanceFailed, Busy, Damaged, NotFound, Untrusted
 from taskyard.shapes import as_object
 from taskyard.tasklist import rules
 from taskyard.tasklist.graph import with_blocks
-from taskyard.tasklist.model import Act, Decision, Facts, Task, TaskStatus
+from taskyard.tasklist.model import Act, Decision, Facts, Links, Task, TaskStatus
 from taskyard.tasklist.nudge import verification_nudge
 from taskyard.tasklist.parents import NoParent, parent_in, refuse_bad_parent
+from taskyard.tasklist.relinking import Graph, may_be_missing, others, relinked
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ def carry_out(tasks: TaskList, task_id: str, patch: rules.Patch, caller: rules.C
     for _ in range(_TRIES):
         asked = _asked(tasks, task_id, patch, caller) if completing else None
         evidence = _evidence(tasks, asked) if asked is not None else {}
-        deciding = _Deciding(patch, caller, asked, evidence)
+        deciding = _Deciding(tasks, patch, caller, asked, evidence)
         try:
             task = _decided(tasks, task_id, deciding, act, whole=parent is not None)
         except _Changed:
@@ -51,24 +52,32 @@ def carry_out(tasks: TaskList, task_id: str, patch: rules.Patch, caller: rules.C
 
 def _decided(tasks: TaskList, task_id: str, deciding: _Deciding, act: Act, *, whole: bool) -> Task:
     """`whole`: two who make each other's task the parent of their own must see each other: the list decides."""
-    status = deciding.patch.status
+    status, links = deciding.patch.status, deciding.patch.links
     if status is TaskStatus.IN_PROGRESS and tasks.settings.paths_policy == "refuse":
         from taskyard.tasklist.overlap import update_refusing
 
-        return update_refusing(tasks.store, task_id, deciding, act, whole_list=whole)
-    return tasks.store.update(task_id, deciding, act, with_blockers=status is not None, whole_list=whole)
+        return update_refusing(tasks.store, task_id, deciding, act, whole_list=whole, links=links)
+    with_blockers = status is not None
+    return tasks.store.update(task_id, deciding, act, with_blockers=with_blockers, whole_list=whole, links=links)
 
 
 class _Deciding:
     """The rule of one update; it remembers the task as it found it."""
 
     def __init__(
-        self, patch: rules.Patch, caller: rules.Caller, asked: Task | None, evidence: dict[str, object]
+        self,
+        tasks: TaskList,
+        patch: rules.Patch,
+        caller: rules.Caller,
+        asked: Task | None,
+        evidence: dict[str, object],
     ) -> None:
+        self._tasks = tasks
         self.patch, self._caller, self._asked, self._evidence = patch, caller, asked, evidence
         self.before: Task | None = None
 
     def __call__(self, facts: Facts) -> Decision:
+        self._tasks.refuse_cancelled()
         if self._asked is not None and _matters(facts.task) != _matters(self._asked):
             raise _Changed
         self.before = facts.task
@@ -89,9 +98,22 @@ def _asked(tasks: TaskList, task_id: str, patch: rules.Patch, caller: rules.Call
     # Refuse what will be refused anyway before anybody's command runs.
     look: Callable[[str], Task | None] = lambda other: _look(tasks, other)  # noqa: E731
     wanted = rules.apply(Facts(task, task.lease, look, tuple), patch, caller).task
+    if patch.links is not None:
+        _refuse_bad_links(tasks, task, patch.links)
     if guarded:
-        tasks.outside.ask_hooks("TaskCompleted", wanted, caller.agent)
+        tasks.outside.ask_hooks("TaskCompleted", wanted, caller.agent, cancel=tasks.cancel)
     return task
+
+
+def _refuse_bad_links(tasks: TaskList, task: Task, links: Links) -> None:
+    held = {task.id: task}
+    for other in others(task.id, links):
+        try:
+            held[other] = tasks.store.get(other)
+        except NotFound:
+            if not may_be_missing(task, other, links):
+                raise
+    relinked(held, links, lambda changed: Graph(lambda other: _look(tasks, other), tasks.store.list, changed))
 
 
 def _evidence(tasks: TaskList, task: Task) -> dict[str, object]:
@@ -99,7 +121,7 @@ def _evidence(tasks: TaskList, task: Task) -> dict[str, object]:
     if spec is None:
         return {}
     try:
-        found = tasks.outside.accept(spec)
+        found = tasks.outside.accept(spec, cancel=tasks.cancel)
     except Untrusted as error:
         raise Untrusted(error.what, error.command, f"taskyard trust {task.id}") from None
     if found.exit_code != 0:

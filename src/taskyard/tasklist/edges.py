@@ -8,19 +8,21 @@ All hold the list and every task they write. `blockedBy` is the truth and is wri
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 
 from taskyard.clock import now_ms
 from taskyard.errors import Cycle, Damaged, NothingToRestore, TaskNotFound
 from taskyard.tasklist import graph, history
-from taskyard.tasklist.model import Act, Draft, Task, TaskStatus
+from taskyard.tasklist.model import Act, Draft, Links, Task, TaskStatus
 from taskyard.tasklist.parents import NoParent, check_parent, parent_in, untangled
+from taskyard.tasklist.relinking import Graph, may_be_missing, others, relinked, with_, without
 from taskyard.tasklist.rules import refuse_open
 from taskyard.tasklist.starting_over import Interfered
 from taskyard.tasklist.writer import Write
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
     from taskyard.tasklist.graph import Edge
     from taskyard.tasklist.hold import Hold
@@ -28,27 +30,9 @@ if TYPE_CHECKING:
     from taskyard.tasklist.reader import Seen
 
 
-class _Graph(Mapping[str, Task]):
-    """The list's tasks, read as a walk through them asks for them, so that no list is too long."""
-
-    def __init__(self, files: ListFiles, changed: Mapping[str, Task]) -> None:
-        self._files = files
-        self._changed = changed
-
-    def __getitem__(self, task_id: str) -> Task:
-        found = self._changed.get(task_id) or self._files.tasks.look(task_id)
-        if found is None:
-            raise KeyError(task_id)
-        return found
-
-    def __contains__(self, task_id: object) -> bool:
-        return isinstance(task_id, str) and (task_id in self._changed or self._files.tasks.look(task_id) is not None)
-
-    def __iter__(self) -> Iterator[str]:
-        return (task.id for task in self._files.tasks.everything())
-
-    def __len__(self) -> int:
-        return len(self._files.tasks.everything())
+def graph_of(files: ListFiles, changed: Mapping[str, Task]) -> Graph:
+    """The list, with some tasks as they shall be."""
+    return Graph(files.tasks.look, files.tasks.everything, changed)
 
 
 def new_task(task_id: str, draft: Draft) -> Task:
@@ -68,16 +52,16 @@ def create_linked(files: ListFiles, draft: Draft, act: Act, task_id: str | None)
         task = new_task(new_id, draft)
         after = {other: found for other, (found, _) in seen.items()}
         for other in draft.blocks:
-            after[other] = _with(after[other], blocked_by=new_id)
+            after[other] = with_(after[other], blocked_by=new_id)
         for other in draft.blocked_by:
-            after[other] = _with(after[other], blocks=new_id)
+            after[other] = with_(after[other], blocks=new_id)
         _commit(files, hold, act, seen, after, first=[Write(new_id, None, task)])
     return task
 
 
 def _refuse_cycle_through(files: ListFiles, draft: Draft) -> None:
     """A new task between two others may close a circle over them."""
-    tasks = _Graph(files, {})
+    tasks = graph_of(files, {})
     for blocked in draft.blocks:
         for blocker in draft.blocked_by:
             if trail := graph.path(tasks, blocker, blocked):
@@ -98,11 +82,7 @@ def link(files: ListFiles, edges: Sequence[Edge], act: Act) -> None:
     with files.hold(ids, whole=True) as hold:
         seen = {task_id: files.seen(task_id) for task_id in ids}
         after = {task_id: found for task_id, (found, _) in seen.items()}
-        for blocker, blocked in edges:
-            if trail := graph.closing_path(_Graph(files, after), (blocker, blocked)):
-                raise Cycle(trail)
-            after[blocked] = _with(after[blocked], blocked_by=blocker)
-            after[blocker] = _with(after[blocker], blocks=blocked)
+        after = relinked(after, Links(new=tuple(edges)), partial(graph_of, files))
         _commit(files, hold, act, seen, after)
 
 
@@ -126,9 +106,9 @@ def unlink(files: ListFiles, edges: Sequence[Edge], act: Act) -> tuple[Edge, ...
                 raise missing[blocker]  # one that is gone and still waited for is taken away like any other
             if blocker in after[blocked].blocked_by or (blocker in after and blocked in after[blocker].blocks):
                 there.append((blocker, blocked))
-            after[blocked] = _without(after[blocked], blocked_by=blocker)
+            after[blocked] = without(after[blocked], blocked_by=blocker)
             if blocker in after:
-                after[blocker] = _without(after[blocker], blocks=blocked)
+                after[blocker] = without(after[blocker], blocks=blocked)
         _commit(files, hold, act, seen, after)
     return tuple(there)
 
@@ -150,7 +130,7 @@ def remove(files: ListFiles, task_ids: Sequence[str], act: Act, *, only_done: bo
         after = {task_id: found for task_id, (found, _) in seen.items()}
         for task_id, task in after.items():
             for other in doomed:
-                task = _without(_without(task, blocked_by=other), blocks=other)
+                task = without(without(task, blocked_by=other), blocks=other)
             after[task_id] = task
         highest = max(map(int, doomed), default=0)
         files.keep_above(highest)
@@ -187,9 +167,9 @@ def restore(files: ListFiles, task_id: str, act: Act) -> Task:
         after[task_id] = untangled(_revived(past[0], keep=damaged), files.tasks.look)
         edges = [(other, task_id) for other in past[0].blocked_by] + [(task_id, other) for other in past[0].blocks]
         for edge in edges:
-            if all(end in after for end in edge) and graph.closing_path(_Graph(files, after), edge) is None:
-                after[edge[1]] = _with(after[edge[1]], blocked_by=edge[0])
-                after[edge[0]] = _with(after[edge[0]], blocks=edge[1])
+            if all(end in after for end in edge) and graph.closing_path(graph_of(files, after), edge) is None:
+                after[edge[1]] = with_(after[edge[1]], blocked_by=edge[0])
+                after[edge[0]] = with_(after[edge[0]], blocks=edge[1])
         task = after.pop(task_id)
         _commit(files, hold, act, seen, after, first=[Write(task_id, before, task, (None, 0))])
     return task
@@ -246,9 +226,7 @@ def _commit(
 ) -> None:
     """Write what differs, the truth before its mirror."""
     now = now_ms()
-    different = [task_id for task_id, task in after.items() if task != seen[task_id][0]]
-    truth = [task_id for task_id in different if after[task_id].blocked_by != seen[task_id][0].blocked_by]
-    mirror = [task_id for task_id in different if task_id not in truth]
+    truth, mirror = _different(seen, after)
     writes = [
         Write(task_id, seen[task_id][1], after[task_id]._replace(updated_at=now)) for task_id in (*truth, *mirror)
     ]
@@ -256,17 +234,30 @@ def _commit(
         files.writer.commit(hold, act, [*first, *writes])
 
 
-def _with(task: Task, *, blocks: str | None = None, blocked_by: str | None = None) -> Task:
-    if blocks is not None and blocks not in task.blocks:
-        task = task._replace(blocks=(*task.blocks, blocks))
-    if blocked_by is not None and blocked_by not in task.blocked_by:
-        task = task._replace(blocked_by=(*task.blocked_by, blocked_by))
-    return task
+def _different(seen: Mapping[str, tuple[Task, Seen | None]], after: Mapping[str, Task]) -> tuple[list[str], list[str]]:
+    """Whose own waiting changed, and who else changed."""
+    different = [task_id for task_id, task in after.items() if task != seen[task_id][0]]
+    truth = [task_id for task_id in different if after[task_id].blocked_by != seen[task_id][0].blocked_by]
+    return truth, [task_id for task_id in different if task_id not in truth]
 
 
-def _without(task: Task, *, blocks: str | None = None, blocked_by: str | None = None) -> Task:
-    if blocks in task.blocks:
-        task = task._replace(blocks=tuple(other for other in task.blocks if other != blocks))
-    if blocked_by in task.blocked_by:
-        task = task._replace(blocked_by=tuple(other for other in task.blocked_by if other != blocked_by))
-    return task
+def rewired(files: ListFiles, before: Task, decided: Task, links: Links) -> tuple[list[Write], Task, list[Write]]:
+    """A task with its new dependencies, between what is written to others before it and what after it.
+
+    Raises:
+        TaskNotFound: there is no such task to tie to.
+        Cycle: they would wait for each other.
+    """
+    seen: dict[str, tuple[Task, Seen | None]] = {}
+    for other in others(decided.id, links):
+        try:
+            seen[other] = files.seen(other)
+        except TaskNotFound:
+            if not may_be_missing(before, other, links):
+                raise
+    held = {decided.id: decided, **{other: found for other, (found, _) in seen.items()}}
+    after = relinked(held, links, partial(graph_of, files))
+    now = now_ms()
+    truth, mirror = _different(seen, {other: after[other] for other in seen})
+    writes = {other: Write(other, seen[other][1], after[other]._replace(updated_at=now)) for other in (*truth, *mirror)}
+    return [writes[other] for other in truth], after[decided.id], [writes[other] for other in mirror]

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from taskyard.errors import Conflict, Damaged, TaskNotFound
 from taskyard.tasklist.list_files import ListFiles
-from taskyard.tasklist.model import Act, Change, Draft, Listing, Task
+from taskyard.tasklist.model import Act, Change, Draft, Links, Listing, Task
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -119,10 +119,17 @@ class FileStore:
         return self._changes.create(draft, act, task_id)
 
     def update(
-        self, task_id: str, rule: Rule, act: Act, *, with_blockers: bool = False, whole_list: bool = False
+        self,
+        task_id: str,
+        rule: Rule,
+        act: Act,
+        *,
+        with_blockers: bool = False,
+        whole_list: bool = False,
+        links: Links | None = None,
     ) -> Task:
         """Let `rule` decide about one task under its lock, and save what it says."""
-        return self._changes.update(task_id, rule, act, with_blockers=with_blockers, whole_list=whole_list)
+        return self._changes.update(task_id, rule, act, with_blockers=with_blockers, whole_list=whole_list, links=links)
 
     def listen(self, on_aside: Callable[[Task], None]) -> None:
         """Be told of tasks that are set aside; no lock is held then."""

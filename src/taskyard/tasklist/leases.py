@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import os
 import time
+from _thread import allocate_lock
 
 from taskyard.clock import now_ms
 from taskyard.disk import files
@@ -53,6 +54,7 @@ class LeaseFiles:
         self._feed: Followed | None = None
         self._looked = False
         self._holders: dict[tuple[str, str, str], list[str]] | None = None
+        self._one_at_a_time = allocate_lock()
 
     def read(self, task_id: str) -> tuple[Lease | None, int]:
         """The record of a task, and how many holders it lost before.
@@ -110,6 +112,10 @@ class LeaseFiles:
 
     def everyone(self) -> tuple[Mapping[str, Lease], bool]:
         """Every lease record by task id, and whether none changed since last asked."""
+        with self._one_at_a_time:
+            return self._everyone()
+
+    def _everyone(self) -> tuple[Mapping[str, Lease], bool]:
         names = self._feed.changed() if self._feed is not None else None
         if self._feed is None and self._looked:
             self._feed = follow(self._folder.leases)
@@ -140,6 +146,10 @@ class LeaseFiles:
 
     def dead_ids(self) -> list[str]:
         """The tasks whose holders are gone, by the records `everyone` last saw; each holder is asked about once."""
+        with self._one_at_a_time:
+            return self._dead_ids()
+
+    def _dead_ids(self) -> list[str]:
         if self._holders is None:
             self._holders = {}
             for task_id, lease in self._known.items():

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 
 from taskyard.clock import iso, now_ms
 from taskyard.config import Settings
-from taskyard.errors import BadValue, UsageError
+from taskyard.errors import BadValue, Cancelled, UsageError
 from taskyard.names import check_id, check_name
 from taskyard.shapes import as_object
 from taskyard.tasklist import rules
@@ -15,6 +15,7 @@ from taskyard.typed import cast
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    import threading
     from typing import Self, TypedDict
 
     from taskyard.tasklist.outside import Outside
@@ -57,12 +58,26 @@ class ListCore:
         self.outside: Outside = outside if outside is not None else _nobody()
         self.agent = agent
         self._via = via
+        self.cancel: threading.Event | None = None
         self._tokens: dict[str, tuple[str, str]] = {}  # by task: who claimed, under which token
 
     @property
     def name(self) -> str:
         """The list's name."""
         return self.store.name
+
+    def unless(self, cancel: threading.Event) -> Self:
+        """The same list for one who may give up: once `cancel` is set, hooks and checks end and nothing is saved."""
+        import copy
+
+        seen = copy.copy(self)
+        seen.cancel = cancel
+        return seen
+
+    def refuse_cancelled(self) -> None:
+        """Save nothing for somebody who has given up."""
+        if self.cancel is not None and self.cancel.is_set():
+            raise Cancelled("The change")
 
     def _act(self, agent: str | None, cause: str, *, force: bool = False, note: str = "") -> Act:
         return Act(agent or self.agent, cause, self._via, "forced" if force else note)
@@ -140,7 +155,8 @@ class ListCore:
         for event in _BOTH if draft.status is TaskStatus.COMPLETED else _BOTH[:1]:
             if self.outside.is_guarded(event):
                 task_id = task_id or self.store.reserve()
-                self.outside.ask_hooks(event, Task(task_id, *draft), act.by)
+                self.outside.ask_hooks(event, Task(task_id, *draft), act.by, cancel=self.cancel)
+        self.refuse_cancelled()
         task = self.store.create(draft, act, task_id=task_id)
         if not task.is_done:
             self._tell_owner(task, None, act.by)

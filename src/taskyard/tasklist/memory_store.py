@@ -8,8 +8,9 @@ from taskyard.clock import now_ms
 from taskyard.errors import Conflict, Cycle, NothingToRestore, TaskNotFound
 from taskyard.names import nearest_ids
 from taskyard.tasklist import graph, rules
-from taskyard.tasklist.model import Act, Change, Decision, Draft, Facts, Lease, Listing, Task, TaskStatus
+from taskyard.tasklist.model import Act, Change, Decision, Draft, Facts, Lease, Links, Listing, Task, TaskStatus
 from taskyard.tasklist.parents import NoParent, check_parent, parent_in, untangled
+from taskyard.tasklist.relinking import Graph, may_be_missing, others, relinked
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -97,15 +98,34 @@ class MemoryStore:
             return all(task.is_done or task.is_internal for task in self._tasks.values())
 
     def update(
-        self, task_id: str, rule: Rule, act: Act, *, with_blockers: bool = False, whole_list: bool = False
+        self,
+        task_id: str,
+        rule: Rule,
+        act: Act,
+        *,
+        with_blockers: bool = False,
+        whole_list: bool = False,
+        links: Links | None = None,
     ) -> Task:
         """Let `rule` decide about one task, and save what it says."""
         with self._lock:
             task, lease = self._existing(task_id), self._lease(task_id)
             decision = rule(Facts(task, lease, self._tasks.get, lambda: graph.by_id(self._tasks.values())))
-            return self._decided(act, task, decision)
+            if links is None:
+                return self._decided(act, task, decision)
+            held = {
+                other: self._existing(other) for other in others(task_id, links) if self._is_needed(task, other, links)
+            }
+            after = relinked({**held, task_id: decision.task}, links, self._graph)
+            return self._decided(act, task, decision._replace(task=after.pop(task_id)), after)
 
-    def _decided(self, act: Act, was: Task, decision: Decision) -> Task:
+    def _is_needed(self, task: Task, other: str, links: Links) -> bool:
+        return other in self._tasks or not may_be_missing(task, other, links)
+
+    def _graph(self, changed: Mapping[str, Task]) -> Graph:
+        return Graph(self._tasks.get, lambda: list(self._tasks.values()), changed)
+
+    def _decided(self, act: Act, was: Task, decision: Decision, beside: Mapping[str, Task] = {}) -> Task:
         task, lease = decision
         if lease is None:
             self._leases.pop(task.id, None)
@@ -115,7 +135,8 @@ class MemoryStore:
             self._losses.pop(task.id, None)
         if task[:_STORED] != was[:_STORED]:
             task = task._replace(updated_at=now_ms(), lease=None)
-            self._save(act, {task.id: task})
+        after: dict[str, Task] = {**beside, task.id: task} if task[:_STORED] != was[:_STORED] else {**beside}
+        self._save(act, after)
         return task._replace(lease=lease)
 
     def claim_next(self, order: Callable[[Sequence[Task]], Sequence[str]], rule: Rule, act: Act) -> Task | None:
@@ -131,15 +152,8 @@ class MemoryStore:
     def link(self, edges: Sequence[Edge], act: Act) -> None:
         """Make each (blocker, blocked) wait: all edges or none."""
         with self._lock:
-            after = {task_id: self._existing(task_id) for edge in edges for task_id in edge}
-            for blocker, blocked in edges:
-                if trail := graph.closing_path({**self._tasks, **after}, (blocker, blocked)):
-                    raise Cycle(trail)
-                if blocker not in after[blocked].blocked_by:
-                    after[blocked] = after[blocked]._replace(blocked_by=(*after[blocked].blocked_by, blocker))
-                if blocked not in after[blocker].blocks:
-                    after[blocker] = after[blocker]._replace(blocks=(*after[blocker].blocks, blocked))
-            self._save(act, after)
+            held = {task_id: self._existing(task_id) for edge in edges for task_id in edge}
+            self._save(act, relinked(held, Links(new=tuple(edges)), self._graph))
 
     def unlink(self, edges: Sequence[Edge], act: Act) -> tuple[Edge, ...]:
         """Take dependencies away; which were there."""

@@ -144,6 +144,13 @@ class Listing(tuple[Task, ...]):
         return self._visible
 
 
+class Links(NamedTuple):
+    """Dependencies of one task that an update adds and takes away, each as (blocker, blocked)."""
+
+    new: tuple[tuple[str, str], ...] = ()
+    gone: tuple[tuple[str, str], ...] = ()
+
+
 class Facts(NamedTuple):
     """All that a rule may know when it decides about one task."""
 

@@ -6,6 +6,7 @@ from typing import NamedTuple, Protocol
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    import threading
     from collections.abc import Mapping
 
     from taskyard.tasklist.model import Lease, Task
@@ -40,19 +41,21 @@ class Outside(Protocol):
         """Whether any hook listens to `event`."""
         ...
 
-    def ask_hooks(self, event: str, task: Task, agent: str | None) -> None:
+    def ask_hooks(self, event: str, task: Task, agent: str | None, *, cancel: threading.Event | None = None) -> None:
         """Run the hooks of `event`.
 
         Raises:
             HookRefused: one of them said no.
+            Cancelled: `cancel` was set meanwhile.
         """
         ...
 
-    def accept(self, spec: Mapping[str, object]) -> Evidence:
+    def accept(self, spec: Mapping[str, object], *, cancel: threading.Event | None = None) -> Evidence:
         """Run an acceptance command.
 
         Raises:
             Untrusted: no person has allowed it.
+            Cancelled: `cancel` was set meanwhile.
         """
         ...
 
@@ -90,10 +93,10 @@ class Nobody:
         """Nothing is."""
         return False
 
-    def ask_hooks(self, event: str, task: Task, agent: str | None) -> None:
+    def ask_hooks(self, event: str, task: Task, agent: str | None, *, cancel: threading.Event | None = None) -> None:
         """Nobody objects."""
 
-    def accept(self, spec: Mapping[str, object]) -> Evidence:
+    def accept(self, spec: Mapping[str, object], *, cancel: threading.Event | None = None) -> Evidence:
         """Nobody may run anything here."""
         from taskyard.errors import Untrusted
 

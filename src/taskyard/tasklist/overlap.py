@@ -9,7 +9,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from taskyard.tasklist.model import Act, Decision, Facts, Task
+    from taskyard.tasklist.model import Act, Decision, Facts, Links, Task
     from taskyard.tasklist.store import Rule, TaskStore
 
 
@@ -53,7 +53,9 @@ def refusing(rule: Rule, *, whole_list: bool) -> Rule:
     return decide
 
 
-def update_refusing(store: TaskStore, task_id: str, rule: Rule, act: Act, *, whole_list: bool = False) -> Task:
+def update_refusing(
+    store: TaskStore, task_id: str, rule: Rule, act: Act, *, whole_list: bool = False, links: Links | None = None
+) -> Task:
     """`store.update` by a rule that refuses overlaps: of two who want the same paths at once, one gets them.
 
     Only tasks that name paths cost the list's lock.
@@ -65,7 +67,8 @@ def update_refusing(store: TaskStore, task_id: str, rule: Rule, act: Act, *, who
     def attempt(whole: bool) -> Task:
         if whole:
             store.list()  # what the dead held is nobody's work any more
-        return store.update(task_id, refusing(rule, whole_list=whole), act, with_blockers=True, whole_list=whole)
+        decide = refusing(rule, whole_list=whole)
+        return store.update(task_id, decide, act, with_blockers=True, whole_list=whole, links=links)
 
     try:
         return attempt(whole_list or names_paths(store.get(task_id)))

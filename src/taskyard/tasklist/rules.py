@@ -18,7 +18,8 @@ from taskyard.errors import (
     LeaseLost,
     StillOpen,
 )
-from taskyard.tasklist.model import Decision, Facts, Lease, Task, TaskStatus
+from taskyard.tasklist.model import Decision, Facts, Lease, Links, Task, TaskStatus
+from taskyard.tasklist.relinking import own_side
 from taskyard.typed import NamedTuple
 
 TYPE_CHECKING = False
@@ -51,6 +52,7 @@ class Patch(NamedTuple):
     status: TaskStatus | None = None
     metadata: Mapping[str, object] | None = None  #: merged key by key; None as a value deletes the key
     extras: Mapping[str, object] | None = None  #: laid over `metadata.taskyard`, key by key
+    links: Links | None = None  #: dependencies that come and go; the others' sides are the store's
 
 
 def open_blockers(facts: Facts) -> tuple[str, ...]:
@@ -92,7 +94,7 @@ def refuse_busy(tasks: Iterable[Task], agent: str | None, *, but: str | None = N
 def apply(facts: Facts, patch: Patch, caller: Caller) -> Decision:
     """Change fields and status in one step: all of it or nothing."""
     check_token(facts, caller)
-    task = facts.task
+    task = facts.task if patch.links is None else own_side(facts.task, patch.links)
     changes: dict[str, object] = {
         name: value or None if name == "active_form" else value
         for name in ("subject", "description", "active_form")

@@ -8,13 +8,12 @@ operation, also without a lock; if the task changed meanwhile, everything is dec
 
 from __future__ import annotations
 
-from taskyard.errors import BadValue, Conflict, Damaged, NotFound
+from taskyard.errors import Conflict, Damaged, NotFound
 from taskyard.names import check_id, check_name, check_subject, check_text
 from taskyard.tasklist import rules
 from taskyard.tasklist.keeping import Keeping
 from taskyard.tasklist.list_core import checked_ids, checked_metadata, several
 from taskyard.tasklist.model import Draft, Task, TaskStatus
-from taskyard.typed import cast
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -221,20 +220,24 @@ class TaskList(Keeping):
         token: str | None = None,
         force: bool = False,
         clear: str | Iterable[str] = (),
+        add_blocks: str | Iterable[str] = (),
+        add_blocked_by: str | Iterable[str] = (),
+        remove_blocks: str | Iterable[str] = (),
+        remove_blocked_by: str | Iterable[str] = (),
         **extras: Unpack[Extras],
     ) -> Task:
-        """Change fields and status in one step: all of it or nothing.
+        """Change fields, status and dependencies in one step: all of it or nothing.
 
         None leaves a field as it is; "" takes owner or active form away; a None inside `metadata`
         deletes that key. Extras are laid over those the task has; `clear` names those to take away,
-        also "held", which offers a task again that was set aside.
+        also "held", which offers a task again that was set aside. Dependencies go before others come.
 
         Raises:
-            TaskNotFound: there is no such task, or no such parent.
-            Cycle: the parent is a part of the task.
+            TaskNotFound: there is no such task, no such parent, or none to depend on.
+            Cycle: the parent is a part of the task, or tasks would wait for each other.
             Conflict: its state forbids it; see `claim` and `complete`.
         """
-        from taskyard.tasklist import completion
+        from taskyard.tasklist import completion, patching
 
         task_id = check_id(task_id)
         patch = rules.Patch(
@@ -242,13 +245,14 @@ class TaskList(Keeping):
             check_text("description", description) if description is not None else None,
             check_text("active form", active_form) if active_form is not None else None,
             (check_name("an owner", owner) if owner else owner),
-            _status(status),
+            patching.checked_status(status),
             checked_metadata(metadata) or None,
-            _checked_extras(extras),
+            patching.checked_extras(extras),
+            patching.checked_links(task_id, add_blocks, add_blocked_by, remove_blocks, remove_blocked_by),
         )
         starts = patch.status is TaskStatus.IN_PROGRESS
         caller = self._caller(task_id, agent or self.agent, token=token, force=force, claims=starts)
-        act = self._act(caller.agent, _cause(patch), force=force)
+        act = self._act(caller.agent, patching.cause_of(patch), force=force)
         before, task = completion.carry_out(self._clearing(clear, extras), task_id, patch, caller, act)
         return self._changed(before, task, caller)
 
@@ -265,29 +269,3 @@ class TaskList(Keeping):
             task = completion.aftermath(self, task, caller.agent)
         self.outside.changed()
         return task
-
-
-def _status(status: str | None) -> TaskStatus | None:
-    if status is None:
-        return None
-    try:
-        return TaskStatus(status)
-    except ValueError:
-        raise BadValue("status", status, "pending, in_progress or completed") from None
-
-
-_CAUSES = {TaskStatus.IN_PROGRESS: "start", TaskStatus.COMPLETED: "complete", TaskStatus.PENDING: "reopen"}
-
-
-def _cause(patch: rules.Patch) -> str:
-    if patch.status is not None:
-        return _CAUSES[patch.status]
-    return "assign" if patch.owner is not None else "update"
-
-
-def _checked_extras(extras: Extras) -> dict[str, object] | None:
-    if not extras:
-        return None
-    from taskyard.tasklist.extras import check_named
-
-    return check_named(cast("Mapping[str, object]", extras)) or None

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from taskyard.tasklist.graph import Edge
-    from taskyard.tasklist.model import Act, Change, Decision, Draft, Facts, Listing, Task
+    from taskyard.tasklist.model import Act, Change, Decision, Draft, Facts, Links, Listing, Task
 
     Rule = Callable[[Facts], Decision]
 
@@ -62,12 +62,24 @@ class TaskStore(Protocol):
         ...
 
     def update(
-        self, task_id: str, rule: Rule, act: Act, *, with_blockers: bool = False, whole_list: bool = False
+        self,
+        task_id: str,
+        rule: Rule,
+        act: Act,
+        *,
+        with_blockers: bool = False,
+        whole_list: bool = False,
+        links: Links | None = None,
     ) -> Task:
         """Let `rule` decide about one task, and save what it says. No difference: nothing is written.
 
         `with_blockers`: the blockers do not change meanwhile. `whole_list`: nobody else with this
-        flag decides meanwhile, and the rule may look at everything.
+        flag decides meanwhile, and the rule may look at everything. `links`: dependencies of the task that come and
+        go in the same step, on both sides; the rule is asked about the task as it was.
+
+        Raises:
+            Cycle: they would wait for each other.
+            TaskNotFound: there is no such task, or none to tie it to.
         """
         ...
 

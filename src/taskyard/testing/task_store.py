@@ -6,6 +6,7 @@ from taskyard.errors import AlreadyExists, Conflict, Cycle, NotFound, StillOpen,
 from taskyard.tasklist.model import Decision, Draft, Facts, TaskStatus
 from taskyard.testing.acts import act, add, edges, lease, put, refused, take, told
 from taskyard.testing.races import RACES
+from taskyard.testing.rewiring import REWIRING
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 
 def check_task_store(make: Callable[[], TaskStore]) -> None:
     """Assert every promise of `TaskStore`. `make` returns a fresh, empty list each time."""
-    for check in (*_CHECKS, *RACES):
+    for check in (*_CHECKS, *REWIRING, *RACES):
         store = make()
         try:
             check(store)
@@ -50,9 +51,8 @@ def _a_reserved_id_can_be_used(store: TaskStore) -> None:
 
 
 def _what_is_created_is_read(store: TaskStore) -> None:
-    draft = Draft(
-        "Port it", "All of it\n✓", "Porting it", "ada", metadata={"k": [1, {"x": None}], "taskyard": {"p": 1}}
-    )
+    metadata = {"k": [1, {"x": None}], "taskyard": {"p": 1}}
+    draft = Draft("Port it", "All of it\n✓", "Porting it", "ada", metadata=metadata)
     task = store.create(draft, act("create"))
     assert task[1:9] == (*draft[:5], (), (), draft.metadata), "the answer is not what was asked for"
     assert isinstance(task.created_at, int), "no creation time"
