@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+from pathlib import Path
 
 import anyio
 import pytest
@@ -35,15 +36,19 @@ def test_a_command_in_the_foreground_answers_with_its_output_and_exit_code() -> 
 
 
 @pytest.mark.req("T-03", "T-04", "N-01")
-def test_a_background_start_answers_id_output_and_that_a_notice_will_come() -> None:
+def test_a_background_start_answers_id_output_and_that_a_notice_will_come(tmp_path: Path) -> None:
+    go = tmp_path / "go"
+    os.mkfifo(go)
+
     async def body(model: Model) -> None:
-        said = await model.call("Bash", command="echo hello", run_in_background=True)
+        said = await model.call("Bash", command=f"read line < {go}; echo hello", run_in_background=True)
         job_id = said.data["task_id"]
         assert re.fullmatch(r"b[0-9a-z]{8}", job_id)
         assert said.text == (
             f"Command running in background with ID: {job_id}. Output is being written to:"
             f" {said.data['output_file']}. You will be told when it ends."
         )
+        await anyio.Path(go).write_text("now\n", encoding="utf-8")
         await Waiting(model).for_end(job_id)
         rode = await model.call("TaskList")
         assert rode.text == "No tasks found"

@@ -167,9 +167,10 @@ def test_the_token_for_http_is_handed_to_no_command(monkeypatch: pytest.MonkeyPa
 @pytest.mark.req("N-07", "B-05")
 def test_a_notice_is_read_with_the_next_request_and_comes_again_if_there_is_none() -> None:
     jobs = Jobs(home(), agent="ada")
-    first = Raw("--agent", "ada")
-    one = first.call("Bash", command="true", run_in_background=True)["structuredContent"]["task_id"]
+    one = jobs.start(Shell(["true"], on_parent_exit="keep")).id
     jobs.wait(one, timeout=20)
+    jobs.close()
+    first = Raw("--agent", "ada")
     (notice,) = first.call("TaskList")["structuredContent"]["notices"]
     assert (notice["task_id"], notice["redelivered"]) == (one, False)
     first.kill()  # the answer was sent; nobody said that it arrived

@@ -32,7 +32,6 @@ from taskyard.errors.conflicts import (
     AlreadyClaimed,
     AlreadyExists,
     AlreadyResolved,
-    BackgroundDisabled,
     BadTransition,
     Blocked,
     Conflict,
@@ -41,13 +40,10 @@ from taskyard.errors.conflicts import (
     JobEnded,
     JobNotBegun,
     LeaseLost,
-    NoInput,
     NothingToRestore,
     PathsOverlap,
     StillOpen,
     TeamHasLivingMembers,
-    TooDeep,
-    TooManyCallers,
     Untrusted,
 )
 from taskyard.errors.general import (
@@ -69,6 +65,7 @@ from taskyard.errors.general import (
     clipped,
     shown,
 )
+from taskyard.errors.job_conflicts import BackgroundDisabled, NoInput, TooDeep, TooManyCallers
 from taskyard.errors.missing import (
     EngineNotFound,
     EventsGone,
