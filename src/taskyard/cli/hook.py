@@ -76,13 +76,15 @@ def _answer(args: Args) -> None:
 
 
 def _recipients(args: Args) -> list[str]:
-    """Who is to hear: the one that is named; else the person's agent, and whoever the client's MCP server acts for."""
+    """Who is to hear: the one that is named, under whatever name the client's MCP server got when it asked for that.
+
+    If nobody is named: the person's agent, and whoever that server acts for.
+    """
+    from taskyard.clients.beside import agents_beside_us, agents_known_as
     from taskyard.runtime.notice import PERSON
 
     if named := args.by or os.environ.get("TASKYARD_AGENT"):
-        return [named]
-    from taskyard.clients.beside import agents_beside_us
-
+        return agents_known_as(paths.home(), named)
     return [*agents_beside_us(paths.home()), PERSON]
 
 
