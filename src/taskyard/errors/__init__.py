@@ -3,7 +3,7 @@ Every error Taskyard raises on purpose.
 
 * TaskyardError             exit 1
   x UsageError              exit 2   malformed: fails however often it is repeated
-    + BadName, BadId, BadJobId, BadText, BadValue, MissingExtra
+    + BadName, BadId, BadJobId, BadText, BadValue, BadWorkflow, MissingExtra
   x NotFound                exit 4
     + TaskNotFound, RecipientNotFound, TeamNotFound, ListNotFound, JobNotFound, KindNotFound,
       OutputGone, EventsGone, NothingFree
@@ -57,6 +57,7 @@ from taskyard.errors.general import (
     BadName,
     BadText,
     BadValue,
+    BadWorkflow,
     Busy,
     Cancelled,
     CannotListen,
@@ -96,6 +97,7 @@ __all__ = [
     "BadText",
     "BadTransition",
     "BadValue",
+    "BadWorkflow",
     "Blocked",
     "Busy",
     "Cancelled",

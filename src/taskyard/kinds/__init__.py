@@ -20,7 +20,10 @@ if TYPE_CHECKING:
     from taskyard.runtime.kind import Handler
 
 #: Ours, by the type that records name; where each lives.
-BUILTIN: Mapping[str, str] = {"local_bash": "taskyard.kinds.shell:Shell"}
+BUILTIN: Mapping[str, str] = {
+    "local_bash": "taskyard.kinds.shell:Shell",
+    "local_workflow": "taskyard.kinds.workflow:Workflow",
+}
 
 _GROUP = "taskyard.kinds"
 
