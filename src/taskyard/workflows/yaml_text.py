@@ -10,8 +10,6 @@ import yaml
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from taskyard.workflows.reading import Lines, Path
 
 #: Nested deeper than this is nothing a person wrote.
@@ -35,7 +33,7 @@ def load(text: str) -> tuple[object, Lines]:
         BadYaml: it cannot be read, or says more than plain data can.
     """
     try:
-        node = _composed(text)
+        node: yaml.Node | None = yaml.SafeLoader(text).get_single_node()
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         raise BadYaml(f"is no YAML: {error.problem or error.context}", 0 if mark is None else mark.line + 1) from None
@@ -47,11 +45,6 @@ def load(text: str) -> tuple[object, Lines]:
         raise BadYaml("is empty", 1)
     reader = _Reader()
     return reader.plain(node, ()), reader.lines
-
-
-def _composed(text: str) -> yaml.Node | None:
-    compose: Callable[..., yaml.Node | None] = yaml.compose  # pyright: ignore[reportUnknownMemberType]
-    return compose(text, Loader=yaml.SafeLoader)
 
 
 class _Reader:
@@ -93,8 +86,7 @@ class _Reader:
 
 def _scalar(node: yaml.ScalarNode, line: int) -> object:
     try:
-        made = yaml.constructor.SafeConstructor()
-        construct: Callable[[yaml.Node], object] = made.construct_object  # pyright: ignore[reportUnknownMemberType]
-        return construct(node)
+        value: object = yaml.constructor.SafeConstructor().construct_object(node)  # pyright: ignore[reportUnknownMemberType]
     except (ValueError, OverflowError, yaml.YAMLError):
         raise BadYaml(f"has {str(node.value)[:20]!r}, which is no such value", line) from None
+    return value
