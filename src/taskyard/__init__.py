@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from taskyard.errors import BadText as BadText
     from taskyard.errors import BadTransition as BadTransition
     from taskyard.errors import BadValue as BadValue
+    from taskyard.errors import BadWorkflow as BadWorkflow
     from taskyard.errors import Blocked as Blocked
     from taskyard.errors import Busy as Busy
     from taskyard.errors import Cancelled as Cancelled
@@ -74,6 +75,7 @@ if TYPE_CHECKING:
     from taskyard.kinds.agent import Agent as Agent
     from taskyard.kinds.monitor import Monitor as Monitor
     from taskyard.kinds.shell import Shell as Shell
+    from taskyard.kinds.workflow import Workflow as Workflow
     from taskyard.runtime.events import Event as Event
     from taskyard.runtime.model import End as End
     from taskyard.runtime.model import Job as Job
@@ -95,6 +97,7 @@ _HOMES = {
     "taskyard.kinds.agent": ("Agent",),
     "taskyard.kinds.monitor": ("Monitor",),
     "taskyard.kinds.shell": ("Shell",),
+    "taskyard.kinds.workflow": ("Workflow",),
     "taskyard.runtime.events": ("Event",),
     "taskyard.runtime.model": ("End", "Job", "JobStatus"),
     "taskyard.runtime.notice": ("Notice",),
@@ -121,6 +124,7 @@ __all__ = [
     "BadText",
     "BadTransition",
     "BadValue",
+    "BadWorkflow",
     "Blocked",
     "Busy",
     "Cancelled",
@@ -169,6 +173,7 @@ __all__ = [
     "TooManyCallers",
     "Untrusted",
     "UsageError",
+    "Workflow",
     "Yard",
     "__version__",
     "open",

@@ -35,6 +35,7 @@ _KINDS = {
     "STATUS": "statuses",
     "ID": "ids",
     "JOB": "jobs",
+    "RUN": "runs",
 }
 
 #: The same for the options that may stand before any command.
@@ -167,6 +168,8 @@ def _known(kind: str, words: Sequence[str], verb: str) -> Iterable[Candidate]:
         return [(name, "") for name in _lists(words)]
     if kind == "statuses":
         return [("pending", ""), ("in_progress", ""), ("completed", "")]
+    if kind == "runs":
+        return [(name, "") for name in _runs()]
     if kind not in ("ids", "agents", "labels"):
         return []
     listing = _listing(words)
@@ -208,6 +211,17 @@ def _lists(words: Sequence[str]) -> list[str]:
     from taskyard.tasklist.list_folder import list_names
 
     return list_names(_place(words)[0])
+
+
+def _runs() -> list[str]:
+    """The runs of workflows that are known, the newest first."""
+    from taskyard import paths
+
+    try:
+        with os.scandir(f"{paths.home()}/workflows") as entries:
+            return [entry.name for entry in sorted(entries, key=lambda entry: -entry.stat().st_mtime)]
+    except OSError:
+        return []
 
 
 def _listing(words: Sequence[str]) -> Listing:

@@ -22,6 +22,7 @@ COMMANDS: Mapping[str, Row] = {
     "task": Row("taskyard.cli.task", "The shared list: add, claim, complete and look at tasks"),
     "run": Row("taskyard.cli.job.run:RUN", "Run a command as a job, here or in the background"),
     "monitor": Row("taskyard.cli.job.monitor:MONITOR", "Watch a command's lines or an MCP server's events"),
+    "workflow": Row("taskyard.cli.workflow", "Steps as jobs: run, resume after a crash, look at"),
     "ps": Row("taskyard.cli.job.ps:PS", "The jobs of this user"),
     "wait": Row("taskyard.cli.job.verbs:WAIT", "Wait until jobs are over"),
     "stop": Row("taskyard.cli.job.stop:STOP", "End jobs with everything they started"),
@@ -48,6 +49,7 @@ COMMANDS: Mapping[str, Row] = {
     "completions": Row("taskyard.cli.completions:COMPLETIONS", "Completion for bash, zsh and fish"),
     "__complete": Row("taskyard.cli.complete:COMPLETE", "Candidates for a command line", hidden=True),
     "__job_ended": Row("taskyard.cli.job.ended:ENDED", "Run the hooks of a job's end", hidden=True),
+    "__workflow_tasks": Row("taskyard.cli.workflow.tasks:TASKS", "Put a step's tasks on the list", hidden=True),
     "__sinks": Row("taskyard.cli.sinks:SINKS", "Tell one piece of news to every sink", hidden=True),
 }
 

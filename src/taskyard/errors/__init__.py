@@ -3,7 +3,7 @@ Every error Taskyard raises on purpose.
 
 * TaskyardError             exit 1
   x UsageError              exit 2   malformed: fails however often it is repeated
-    + BadName, BadId, BadJobId, BadText, BadValue, MissingExtra
+    + BadName, BadId, BadJobId, BadText, BadValue, BadWorkflow, MissingExtra
   x NotFound                exit 4
     + TaskNotFound, RecipientNotFound, TeamNotFound, ListNotFound, JobNotFound, KindNotFound,
       EngineNotFound, OutputGone, EventsGone, NothingFree
@@ -53,6 +53,7 @@ from taskyard.errors.general import (
     BadName,
     BadText,
     BadValue,
+    BadWorkflow,
     Busy,
     Cancelled,
     CannotListen,
@@ -94,6 +95,7 @@ __all__ = [
     "BadText",
     "BadTransition",
     "BadValue",
+    "BadWorkflow",
     "Blocked",
     "Busy",
     "Cancelled",

@@ -105,6 +105,19 @@ class BadValue(UsageError):
         self.expected = expected
 
 
+class BadWorkflow(UsageError):
+    """What was given as a workflow is none: a key, a value, or how its steps hang together."""
+
+    code = "bad_workflow"
+
+    def __init__(self, file: str, why: str, *, line: int = 0) -> None:
+        place = f"{clipped(file, 160) or 'The workflow'}{f', line {line}' if line else ''}"
+        super().__init__(f"{place}: {why}.")
+        self.file = clipped(file, 160) or None
+        self.line = line or None
+        self.why = why
+
+
 class Busy(TaskyardError):
     """Somebody else held the lock for as long as we were willing to wait."""
 

@@ -24,6 +24,7 @@ BUILTIN: Mapping[str, str] = {
     "local_bash": "taskyard.kinds.shell:Shell",
     "local_agent": "taskyard.kinds.agent:Agent",
     "monitor_mcp": "taskyard.kinds.monitor:Monitor",
+    "local_workflow": "taskyard.kinds.workflow:Workflow",
 }
 
 _GROUP = "taskyard.kinds"

@@ -12,7 +12,7 @@ from taskyard.runtime.waiting import MOMENT, watch
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from taskyard.runtime.hosting import Hosted
     from taskyard.runtime.jobs import Jobs
@@ -40,6 +40,7 @@ class AsyncJobs:
         after: Sequence[str] = (),
         after_any: Sequence[str] = (),
         window: tuple[int, int] | None = None,
+        before: Callable[[str], None] | None = None,
     ) -> Job:
         """Start a job; when this returns it is there for everybody. The arguments are those of `Jobs.start`."""
         request = self._jobs.request(
@@ -49,6 +50,8 @@ class AsyncJobs:
             after_any=[self.get(other).id for other in after_any],
             window=window,
         )
+        if before is not None:
+            before(str(request["id"]))
         if is_inside(request):
             from taskyard.runtime.hosting import Hosted
 

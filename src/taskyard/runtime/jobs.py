@@ -72,6 +72,7 @@ class Jobs:
         after: Sequence[str] = (),
         after_any: Sequence[str] = (),
         window: tuple[int, int] | None = None,
+        before: Callable[[str], None] | None = None,
     ) -> Job:
         """Start a job; when this returns it is there for everybody.
 
@@ -81,6 +82,7 @@ class Jobs:
             after: Jobs that must have completed; it does not run if one of them ends otherwise.
             after_any: Jobs that must be over, however they ended.
             window: Rows and columns of its terminal, if it has one.
+            before: Gets its id before there is such a job, to write it down: whoever dies then can still be understood.
 
         Raises:
             UsageError: something in it cannot be.
@@ -95,6 +97,8 @@ class Jobs:
         )
         if is_inside(request):
             raise UsageError(f"A {spec.type} lives inside a program with an event loop: use `taskyard.open_async`.")
+        if before is not None:
+            before(str(request["id"]))
         if self._starter.alone:
             start_alone(request)
         else:

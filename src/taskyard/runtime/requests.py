@@ -87,7 +87,7 @@ class Starter(NamedTuple):
 
     def _limits(self, spec: Spec, wanted: Wanted) -> dict[str, object]:
         """How it is to be run, and how far it may go."""
-        slots = {"jobs": self.settings.job_limit}
+        slots = {} if wanted.is_light else {"jobs": self.settings.job_limit}
         if spec.type == "local_bash":
             slots[spec.type] = self.settings.shell_limit
         return {

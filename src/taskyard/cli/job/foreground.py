@@ -37,22 +37,32 @@ if TYPE_CHECKING:
     from taskyard.runtime.model import Job
 
 
-def run(args: Args, jobs: Jobs, spec: Spec, warnings: Sequence[str] = ()) -> int:
-    """Start a job, watch it, and end as it did."""
+def run(
+    args: Args,
+    jobs: Jobs,
+    spec: Spec,
+    warnings: Sequence[str] = (),
+    *,
+    after: Sequence[str] = (),
+    after_any: Sequence[str] = (),
+    pty: bool = False,
+    reads: bool = False,
+) -> int:
+    """Start a job, watch it, and end as it did. It may have a terminal, or read our input."""
     key = background_key(config.load().background_key)
     if not args.as_json:
         for text in warnings:
             warn(text)
     with Signals() as signals:
-        is_screen = spec.wanted().pty and is_terminal(sys.stdin) and is_terminal(sys.stdout) and not args.as_json
+        is_screen = pty and is_terminal(sys.stdin) and is_terminal(sys.stdout) and not args.as_json
         job = jobs.start(
             spec,
             backgrounded=False,
-            after=args.after,
-            after_any=args.after_any,
+            after=after,
+            after_any=after_any,
             window=window() if is_screen else None,
         )
-        seen = _watched(args, jobs, job, signals, key, is_screen=is_screen)
+        seen = _watched(args, jobs, job, signals, key, is_screen=is_screen, reads=reads)
     code = _code(seen)
     if args.as_json:
         answer(args, lambda: _json(seen, code), list, warnings=warnings)
@@ -61,8 +71,10 @@ def run(args: Args, jobs: Jobs, spec: Spec, warnings: Sequence[str] = ()) -> int
     return code
 
 
-def _watched(args: Args, jobs: Jobs, job: Job, signals: Signals, key: Key | None, *, is_screen: bool) -> Seen:
-    how = "raw" if is_screen else "lines" if args.stdin else "keys"
+def _watched(
+    args: Args, jobs: Jobs, job: Job, signals: Signals, key: Key | None, *, is_screen: bool, reads: bool
+) -> Seen:
+    how = "raw" if is_screen else "lines" if reads else "keys"
     hint = _hint(key)
     if is_screen and hint:
         say(args, f"({hint}; all other keys go to the command)")
@@ -77,7 +89,7 @@ def _watched(args: Args, jobs: Jobs, job: Job, signals: Signals, key: Key | None
         modes=ScreenModes() if is_screen else None,
         text=TerminalText(colours=True) if not is_screen and out.isatty() else None,
     )
-    reads = is_screen or args.stdin
+    reads = is_screen or reads
     return Attached(jobs, job, signals=signals, keyboard=Keyboard(how, key), live=live, hint=hint, reads=reads).watch()
 
 

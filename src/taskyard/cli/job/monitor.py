@@ -59,7 +59,6 @@ def _run(args: Args) -> int:
     if not args.detach:
         from taskyard.cli.job.foreground import run
 
-        args.after, args.after_any, args.stdin = [], [], False
         return as_our_fault(lambda args: run(args, jobs, spec))(args)
     job = jobs.start(spec)
     return answer(args, lambda: job_json(job), lambda: [job.id], ids=[job.id])

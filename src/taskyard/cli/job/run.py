@@ -58,7 +58,8 @@ def _run(args: Args) -> int:
     if not args.detach:
         from taskyard.cli.job.foreground import run
 
-        return as_our_fault(lambda args: run(args, jobs, spec, warnings))(args)
+        how = {"after": args.after, "after_any": args.after_any}
+        return as_our_fault(lambda args: run(args, jobs, spec, warnings, pty=args.pty, reads=args.stdin, **how))(args)
     job = jobs.start(spec, after=args.after, after_any=args.after_any)
     return answer(args, lambda: job_json(job), lambda: [job.id], ids=[job.id], warnings=warnings)
 

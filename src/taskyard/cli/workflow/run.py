@@ -1,0 +1,73 @@
+"""`taskyard workflow run` and `resume`: a workflow as a job, watched from here or left in the background."""
+
+from __future__ import annotations
+
+from taskyard.cli.command import Command
+from taskyard.cli.job.shared import EXITS, as_our_fault, jobs_of
+from taskyard.cli.output import answer
+from taskyard.cli.values import assignment
+from taskyard.kinds.workflow import Workflow
+from taskyard.view.job_records import job_json
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from taskyard.cli.command import Args
+    from taskyard.cli.parser import Parser
+
+
+def _arguments(parser: Parser) -> None:
+    parser.add("file", metavar="FILE", help="YAML or JSON.")
+    parser.add("--env", type=assignment, action="append", default=[], metavar="X=Y", help="Set a variable; repeatable.")
+    parser.add("--cwd", metavar="DIR", help="Where it runs, if not here.")
+    _how(parser)
+
+
+def _how(parser: Parser) -> None:
+    parser.add("-d", "--detach", action="store_true", help="Leave it in the background, and print its id.")
+    parser.add("--on-parent-exit", choices=("kill", "keep"), help="When whoever started it ends.")
+
+
+def _resume_arguments(parser: Parser) -> None:
+    parser.add("id", metavar="RUN", help="The run, or any job that worked on it.")
+    parser.add("--failed", action="store_true", help="Also run again what failed, and what was skipped for it.")
+    _how(parser)
+
+
+def _run(args: Args) -> int:
+    spec = Workflow.read(args.file, env=dict(args.env))
+    place = {"cwd": args.cwd, "task_list": args.list, "tasks_dir": args.tasks_dir}
+    return _started(args, spec._replace(**place))
+
+
+def _resume(args: Args) -> int:
+    return _started(args, Workflow.resume(args.id, failed=args.failed))
+
+
+def _started(args: Args, spec: Workflow) -> int:
+    spec = spec._replace(on_parent_exit=args.on_parent_exit)
+    jobs = jobs_of(args)
+    if not args.detach:
+        from taskyard.cli.job.foreground import run
+
+        return as_our_fault(lambda args: run(args, jobs, spec))(args)
+    job = jobs.start(spec)
+    return answer(args, lambda: job_json(job), lambda: [job.id], ids=[job.id])
+
+
+RUN = Command(
+    _run,
+    _arguments,
+    "Run the steps of a workflow, each as a job of its own, side by side where their needs allow. What happens is\n"
+    "shown, and written down: after a crash `taskyard workflow resume` goes on with it. Ctrl+B and Ctrl+C work as in\n"
+    "`taskyard run`.",
+    examples=("taskyard workflow run ci.yaml", "taskyard workflow run -d release.yaml --env VERSION=1.4"),
+    exits=(*EXITS, "1  a step failed", "130  Ctrl+C"),
+)
+RESUME = Command(
+    _resume,
+    _resume_arguments,
+    "Go on with a run that was stopped, killed or lost with its machine: steps that are finished are not run again,\n"
+    "also those that ended unnoticed. It runs in the folder, and with the variables, that it was started with.",
+    examples=("taskyard workflow resume w3k9x0q2m", "taskyard workflow resume --failed w3k9x0q2m"),
+    exits=(*EXITS, "1  a step failed", "5  somebody works on it, or nothing is left to do", "130  Ctrl+C"),
+)

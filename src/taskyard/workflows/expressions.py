@@ -1,0 +1,274 @@
+"""
+The language of `if:` and `${{ … }}`: comparisons of what is known, and three questions. Nothing in it can do anything.
+
+    success()  failure()  always()
+    env.NAME   steps.ID.status   steps.ID.exit_code   steps.ID.output
+    'text'  12  true  false  null      == != < <= > >=   ! && ||   ( )
+
+Text equals text letter by letter; where one side is a number, both are read as numbers; before and after are for
+numbers alone. A variable that is not set is the empty text.
+"""
+
+from __future__ import annotations
+
+import re
+
+from taskyard.typed import NamedTuple
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from taskyard.workflows.model import StepState
+
+    Value = str | float | bool | None
+    Node = Callable[["Scope"], Value]
+
+#: Longer or deeper ones are no condition a person wrote.
+LONGEST, _DEEPEST = 1000, 40
+
+_TOKEN = re.compile(
+    r"\s*(?:(?P<name>[A-Za-z_][\w-]*(?:\.[A-Za-z_][\w-]*)*)|(?P<number>\d+(?:\.\d+)?)|'(?P<text>(?:[^']|'')*)'"
+    r"|(?P<sign>==|!=|<=|>=|&&|\|\||[<>!()]))",
+    re.ASCII,
+)
+_QUESTIONS = ("success", "failure", "always")
+_CONSTANTS: Mapping[str, Value] = {"true": True, "false": False, "null": None}
+_FIELDS = ("status", "exit_code", "output")
+_PLACE = re.compile(r"\$\{\{(.*?)\}\}", re.DOTALL)
+
+
+class BadExpression(ValueError):
+    """What is wrong with an expression, in words that follow "it"."""
+
+
+class Scope(NamedTuple):
+    """What an expression can know."""
+
+    env: Mapping[str, str]
+    steps: Mapping[str, StepState]
+    success: bool = True
+    failure: bool = False
+
+
+class Expression(NamedTuple):
+    """An expression that was understood."""
+
+    value: Node
+    steps: frozenset[str]  #: those it asks about
+    asks: frozenset[str]  #: which of the three questions are in it
+
+
+def parse(text: str) -> Expression:
+    """Understand a condition; `${{ }}` around all of it may be left out.
+
+    Raises:
+        BadExpression: it is none.
+    """
+    inner = text.strip()
+    if (whole := _PLACE.fullmatch(inner)) is not None:
+        inner = whole[1]
+    if len(inner) > LONGEST:
+        raise BadExpression(f"has {len(inner):,} characters; at most {LONGEST:,} are understood")
+    reader = _Reader(_tokens(inner))
+    node = reader.either()
+    reader.expect_end()
+    return Expression(node, frozenset(reader.steps), frozenset(reader.asks))
+
+
+def places(text: str) -> list[Expression]:
+    """What stands in each `${{ … }}` of a text.
+
+    Raises:
+        BadExpression: something in one of them is not understood, or is not a plain value.
+    """
+    if "${{" in _PLACE.sub("", text):
+        raise BadExpression("has ${{ without }}")
+    found = [parse(match[1]) for match in _PLACE.finditer(text)]
+    if any(each.asks for each in found):
+        raise BadExpression("asks success(), failure() or always(), which are for `if`")
+    return found
+
+
+def filled(text: str, scope: Scope) -> str:
+    """A text with the values in place of each `${{ … }}`; for what no shell will read."""
+    return _PLACE.sub(lambda match: as_text(parse(match[1]).value(scope)), text)
+
+
+def as_variables(command: str, scope: Scope) -> tuple[str, dict[str, str]]:
+    """A command with a variable in place of each `${{ … }}`, and their values: no value becomes part of the command."""
+    values: dict[str, str] = {}
+
+    def named(match: re.Match[str]) -> str:
+        name = f"TASKYARD_VALUE_{len(values) + 1}"
+        values[name] = as_text(parse(match[1]).value(scope))
+        return f"${{{name}}}"
+
+    return _PLACE.sub(named, command), values
+
+
+def as_text(value: Value) -> str:
+    """A value as it stands in a text."""
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return value if isinstance(value, str) else f"{value:g}"
+
+
+def _tokens(text: str) -> list[tuple[str, str]]:
+    found: list[tuple[str, str]] = []
+    at = 0
+    while text[at:].strip():
+        match = _TOKEN.match(text, at)
+        if match is None or match.lastgroup is None:
+            raise BadExpression(f"is not understood from {text[at:].strip()[:20]!r} on")
+        found.append((match.lastgroup, match[match.lastgroup]))
+        at = match.end()
+    return found
+
+
+class _Reader:
+    """Reads one expression, from what binds least to what binds most."""
+
+    def __init__(self, tokens: Sequence[tuple[str, str]]) -> None:
+        self._tokens = [*tokens, ("end", "")]
+        self._at = self._depth = 0
+        self.steps: set[str] = set()
+        self.asks: set[str] = set()
+
+    def _take(self, *signs: str) -> str:
+        kind, text = self._tokens[self._at]
+        if kind == "sign" and text in signs:
+            self._at += 1
+            return text
+        return ""
+
+    def expect_end(self) -> None:
+        kind, text = self._tokens[self._at]
+        if kind != "end":
+            raise BadExpression(f"goes on with {text!r} where it should end")
+
+    def either(self) -> Node:
+        self._depth += 1
+        if self._depth > _DEEPEST:
+            raise BadExpression("is nested too deeply")
+        node = self._both()
+        while self._take("||"):
+            node = _or(node, self._both())
+        self._depth -= 1
+        return node
+
+    def _both(self) -> Node:
+        node = self._negated()
+        while self._take("&&"):
+            node = _and(node, self._negated())
+        return node
+
+    def _negated(self) -> Node:
+        signs = 0
+        while self._take("!"):
+            signs += 1
+        node = self._compared()
+        return node if not signs else _not(node, signs % 2 == 1)
+
+    def _compared(self) -> Node:
+        left = self._plain()
+        if sign := self._take("==", "!=", "<=", ">=", "<", ">"):
+            return _compare(sign, left, self._plain())
+        return left
+
+    def _plain(self) -> Node:
+        if self._take("("):
+            node = self.either()
+            if not self._take(")"):
+                raise BadExpression("has ( without )")
+            return node
+        kind, text = self._tokens[self._at]
+        self._at += 1
+        if kind == "text":
+            return _constant(text.replace("''", "'"))
+        if kind == "number":
+            return _constant(float(text))
+        if kind == "name":
+            return self._named(text)
+        raise BadExpression("ends where a value should stand" if kind == "end" else f"has {text!r} instead of a value")
+
+    def _named(self, name: str) -> Node:
+        if self._take("("):
+            if name not in _QUESTIONS or not self._take(")"):
+                raise BadExpression(f"asks {name}(…); there are success(), failure() and always()")
+            self.asks.add(name)
+            return _question(name)
+        if name in _CONSTANTS:
+            return _constant(_CONSTANTS[name])
+        first, *rest = name.split(".")
+        if first == "env" and len(rest) == 1:
+            return _variable(rest[0])
+        if first == "steps" and len(rest) == 2 and rest[1] in _FIELDS:
+            self.steps.add(rest[0])
+            return _fact(rest[0], rest[1])
+        raise BadExpression(f"names {name}; there are env.NAME and steps.ID.status, .exit_code and .output")
+
+
+def _constant(value: Value) -> Node:
+    return lambda scope: value
+
+
+def _variable(name: str) -> Node:
+    return lambda scope: scope.env.get(name, "")
+
+
+def _fact(step_id: str, field: str) -> Node:
+    def fact(scope: Scope) -> Value:
+        state = scope.steps[step_id]
+        if field == "exit_code":
+            return None if state.exit_code is None else float(state.exit_code)
+        return state.status if field == "status" else state.output
+
+    return fact
+
+
+def _question(name: str) -> Node:
+    return lambda scope: name == "always" or (scope.success if name == "success" else scope.failure)
+
+
+def _or(left: Node, right: Node) -> Node:
+    return lambda scope: left(scope) or right(scope)
+
+
+def _and(left: Node, right: Node) -> Node:
+    return lambda scope: left(scope) and right(scope)
+
+
+def _not(node: Node, negate: bool) -> Node:
+    return lambda scope: bool(node(scope)) is not negate
+
+
+def _compare(sign: str, left: Node, right: Node) -> Node:
+    def compared(scope: Scope) -> Value:
+        return _holds(sign, left(scope), right(scope))
+
+    return compared
+
+
+def _holds(sign: str, left: Value, right: Value) -> bool:
+    ordered = sign not in ("==", "!=")
+    if ordered or isinstance(left, float) or isinstance(right, float):
+        first, second = _number(left), _number(right)
+        if first is None or second is None:
+            return sign == "!="
+        order = (first > second) - (first < second)
+        return {"==": order == 0, "!=": order != 0, "<": order < 0, "<=": order <= 0, ">": order > 0, ">=": order >= 0}[
+            sign
+        ]
+    return (as_text(left) == as_text(right)) is (sign == "==")
+
+
+def _number(value: Value) -> float | None:
+    if isinstance(value, float):
+        return value
+    try:
+        return float(value) if isinstance(value, str) and len(value) < 100 else None
+    except ValueError:
+        return None

@@ -1,0 +1,140 @@
+"""`taskyard workflow`, as a person or a script has it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from support.cli import process, taskyard
+from support.job_cli import ended
+from support.wait import until
+
+CI = """
+name: ci
+steps:
+  - id: build
+    run: echo built $WHO
+  - id: test
+    needs: build
+    run: echo "${{ steps.build.output }}"; test "$WHO" = ada
+  - id: ship
+    needs: test
+    run: "true"
+"""
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> str:
+    path = tmp_path / "ci.yaml"
+    path.write_text(CI, encoding="utf-8")
+    return str(path)
+
+
+@pytest.mark.req("K-05")
+def test_a_workflow_is_run_and_watched_and_its_failure_is_ours(file: str) -> None:
+    good = process("workflow", "run", file, "--env", "WHO=ada")
+    assert (good.code, good.out.splitlines()[-1]) == (0, "3 steps: 3 completed")
+
+    bad = process("workflow", "run", file, "--json")
+    assert (bad.code, bad.data["status"], bad.data["error"]) == (1, "failed", "step test failed: exit code 1")
+
+
+@pytest.mark.req("K-05")
+def test_it_is_left_in_the_background_shown_and_resumed(file: str) -> None:
+    job = taskyard("workflow", "run", "-d", file).out.strip()
+    assert ended(job)["status"] == "failed"
+
+    shown = taskyard("workflow", "show", job, "--json").data
+    assert (shown["name"], shown["run"], shown["job"]) == ("ci", job, None)
+    assert [step["status"] for step in shown["steps"]] == ["completed", "failed", "skipped"]
+    assert shown["steps"][1]["why"] == "exit code 1"
+    assert "test   failed" in taskyard("workflow", "show", job).out
+
+    refused = taskyard("workflow", "resume", job, "--json")
+    assert (refused.code, "--failed" in refused.error["message"]) == (5, True)
+    again = taskyard("workflow", "resume", "-d", "--failed", job, "--json").data
+    assert ended(again["id"])["facts"]["run"] == job
+
+
+def test_a_file_is_shown_before_anything_runs(file: str) -> None:
+    assert [step["needs"] for step in taskyard("workflow", "show", file, "--json").data["steps"]] == [
+        [],
+        ["build"],
+        ["test"],
+    ]
+    mermaid = taskyard("workflow", "show", file, "--graph", "mermaid").out
+    assert mermaid.startswith("flowchart LR\n") and "  s0 --> s1\n" in mermaid
+    dot = taskyard("workflow", "show", file, "--graph", "dot").out
+    assert dot.startswith('digraph "ci" {\n') and '  "build" -> "test";\n' in dot
+    assert taskyard("ps", "--all", "--json").data == []
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "said"),
+    [
+        (("run", "nowhere.yaml"), 4, "No file"),
+        (("resume", "w00000000"), 4, "No job"),
+        (("show", "w00000000"), 4, "No job"),
+        (("resume", "nonsense"), 2, "no job id"),
+    ],
+)
+def test_what_is_not_there_is_said(words: tuple[str, ...], code: int, said: str) -> None:
+    refused = taskyard("workflow", *words)
+    assert (refused.code, said in refused.err) == (code, True), refused
+
+
+def test_a_mistake_in_a_file_is_told_with_its_line(tmp_path: Path) -> None:
+    path = tmp_path / "bad.yaml"
+    path.write_text("steps:\n  - id: a\n    rnu: x\n", encoding="utf-8")
+
+    refused = taskyard("workflow", "run", str(path), "--json")
+
+    assert (refused.code, refused.error["code"], refused.error["line"]) == (2, "bad_workflow", 3)
+
+
+def test_yaml_without_the_package_for_it_says_what_to_install(file: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    import sys
+
+    monkeypatch.setitem(sys.modules, "yaml", None)
+    monkeypatch.delitem(sys.modules, "taskyard.workflows.yaml_text", raising=False)
+
+    refused = taskyard("workflow", "show", file, "--json")
+
+    assert (refused.error["code"], refused.error["extra"]) == ("missing_extra", "workflows")
+
+
+@pytest.mark.req("K-05")
+def test_a_step_puts_tasks_on_the_list_and_waits_for_them_also_after_a_stop(tmp_path: Path) -> None:
+    path = tmp_path / "list.json"
+    path.write_text('{"steps": [{"id": "t", "tasks": ["One", {"subject": "Two", "needs": "One"}]}]}', encoding="utf-8")
+    job = taskyard("workflow", "run", "-d", str(path), "--list", "plan").out.strip()
+    until(lambda: len(taskyard("task", "list", "--list", "plan", "--json").data) == 2, what="the tasks")
+    assert taskyard("task", "done", "2", "--list", "plan").code == 5  # it waits for the first
+    assert taskyard("stop", job).code == 0
+
+    again = taskyard("workflow", "resume", "-d", job).out.strip()
+    for task in ("1", "2"):
+        assert taskyard("task", "done", task, "--list", "plan").code == 0
+
+    assert ended(again)["status"] == "completed"
+    assert len(taskyard("task", "list", "--all", "--list", "plan", "--json").data) == 2
+
+
+def test_a_task_that_is_removed_instead_of_done_fails_the_step(tmp_path: Path) -> None:
+    path = tmp_path / "list.json"
+    path.write_text('{"steps": [{"id": "t", "tasks": ["One"]}]}', encoding="utf-8")
+    job = taskyard("workflow", "run", "-d", str(path), "--list", "plan").out.strip()
+    until(lambda: len(taskyard("task", "list", "--list", "plan", "--json").data) == 1, what="the task")
+
+    assert taskyard("task", "rm", "1", "--list", "plan", "--yes").code == 0
+
+    assert ended(job)["status"] == "failed"
+
+
+def test_runs_are_completed(file: str) -> None:
+    job = taskyard("workflow", "run", "-d", file).out.strip()
+    ended(job)
+
+    assert f"{job}\t" in taskyard("__complete", "--", "workflow", "resume", "").out
+    assert "--failed" in taskyard("__complete", "--", "workflow", "resume", "--").out
