@@ -222,6 +222,23 @@ def test_a_file_that_cannot_be_changed_safely_is_left_and_named(client: str, tex
     assert (file.read_text("utf-8"), copies(file)) == (text, [])
 
 
+@pytest.mark.parametrize(
+    ("client", "text", "why"),
+    [
+        ("gemini", '{\n  // a comment\n  "a": 1\n}', "no comments and no trailing commas"),
+        ("codex", 'mcp_servers = {foo = {command = "x"}}\n', "is written in one piece"),
+    ],
+)
+def test_what_is_valid_for_others_and_not_for_us_is_told_why(client: str, text: str, why: str) -> None:
+    file = given(FILES[client](), text)
+
+    ran = taskyard("install", client, "--yes", "--json")
+
+    assert (ran.code, ran.error["code"]) == (1, "bad_config")
+    assert why in ran.error["message"]
+    assert file.read_text("utf-8") == text
+
+
 def test_a_second_file_that_cannot_be_changed_keeps_the_first_as_it_was() -> None:
     given(claude_servers(), {"a": 1})
     given(claude_settings(), '{"hooks": {"Stop": 1}}')

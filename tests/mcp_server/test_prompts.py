@@ -42,8 +42,10 @@ def test_a_goal_is_planned_as_tasks_that_wait_for_each_other(tmp_path: Path) -> 
             assert "Ship {version} 2 <today>" in text
             for word in ("TaskList", "blockedBy", "acceptance", "verifier"):
                 assert word in text
-            with pytest.raises(MCPError):
-                await client.get_prompt("plan", {})
+            for arguments in ({}, {"goal": ""}, {"goal": " \n"}, {"goal": "x", "by": "ada"}):
+                with pytest.raises(MCPError, match="goal") as refused:
+                    await client.get_prompt("plan", arguments)
+                assert refused.value.code == -32602
 
     run(work)
 

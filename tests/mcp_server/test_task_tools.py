@@ -195,6 +195,21 @@ def test_a_completion_says_who_is_ready_now_and_that_a_verifier_should_look() ->
     talk(body)
 
 
+@pytest.mark.req("T-01")
+def test_a_completed_task_is_shown_as_waiting_for_nothing() -> None:
+    async def body(model: Model) -> None:
+        await model.call("TaskCreate", subject="A")
+        await model.call("TaskUpdate", taskId="1", status="completed")
+        await model.call("TaskCreate", subject="B")
+        await model.call("TaskUpdate", taskId="1", addBlockedBy=["2"])
+        listing = await model.call("TaskList")
+        assert listing.text == "#1 [completed] A\n#2 [pending] B"
+        assert "blocked_by" not in listing.data["tasks"][0]
+        assert "Blocked by" not in (await model.call("TaskGet", taskId="1")).text
+
+    talk(body)
+
+
 @pytest.mark.req("T-01", "T-05")
 @pytest.mark.parametrize(
     ("tool", "fields", "wrong"),

@@ -188,7 +188,7 @@ def _parsed(text: str) -> dict[str, object]:
     try:
         found = as_object(json.loads(text.removeprefix(_BOM)))
     except (ValueError, RecursionError) as error:
-        raise NotEditable(f"it is no JSON: {error}") from error
+        raise NotEditable(f"it is no plain JSON, which has no comments and no trailing commas: {error}") from error
     if found is None:
         raise NotEditable("it is JSON, but no object")
     return found

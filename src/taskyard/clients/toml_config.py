@@ -113,7 +113,14 @@ def _without_table(text: str) -> str:
 
 def _check(old: str, new: str, server: Mapping[str, object] | None) -> None:
     """See that nothing but our table changed."""
-    expected, found = parsed(old), parsed(new)
+    expected = parsed(old)
+    try:
+        found = parsed(new)
+    except NotEditable:  # it was TOML until now
+        raise NotEditable(
+            f"{SERVERS} is written in one piece, {SERVERS} = {{…}}, to which no table can be added;"
+            f" write each server as a table [{SERVERS}.NAME]"
+        ) from None
     servers = dict(as_object(expected.get(SERVERS)) or {})
     servers.pop(NAME, None)
     if server is not None:

@@ -9,7 +9,7 @@ from mcp.server.mcpserver.prompts import Prompt
 from pydantic import Field
 
 from taskyard.app import Yard
-from taskyard.errors import TaskyardError
+from taskyard.errors import TaskyardError, UsageError, shown
 from taskyard.mcp_server.answers import protocol_error
 from taskyard.mcp_server.callers import Callers
 from taskyard.tasklist.model import Task
@@ -50,6 +50,21 @@ only read is not called tested.
 Nothing is repaired in passing."""
 
 
+class OurPrompt(Prompt):
+    """A prompt that says which argument is missing or unknown: to the SDK that is a failure of ours."""
+
+    async def render(self, arguments: dict[str, Any] | None, context: Context[Any, Any]) -> Any:
+        """The prompt, with what was given."""
+        known, given = self.arguments or [], arguments or {}
+        names = ", ".join(each.name for each in known)
+        for each in known:
+            if each.required and not str(given.get(each.name, "")).strip():
+                raise protocol_error(UsageError(f"The prompt {self.name} needs {each.name!r}: {each.description}"))
+        if strange := sorted(set(given).difference(each.name for each in known)):
+            raise protocol_error(UsageError(f"The prompt {self.name} has no {shown(strange[0])}; it has {names}."))
+        return await super().render(arguments, context)
+
+
 class Prompts:
     """What people can choose."""
 
@@ -60,13 +75,13 @@ class Prompts:
     def all(self) -> list[Prompt]:
         """Each prompt there is."""
         return [
-            Prompt.from_function(
+            OurPrompt.from_function(
                 self.plan,
                 "plan",
                 title="Plan a goal",
                 description="Break a goal down into tasks that depend on each other.",
             ),
-            Prompt.from_function(
+            OurPrompt.from_function(
                 self.verify,
                 "verify",
                 title="Have finished work verified",

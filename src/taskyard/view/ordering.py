@@ -64,8 +64,8 @@ def arranged(
 
 
 def waits_for(task: Task, by_id: Mapping[str, Task], unreadable: Container[str] = ()) -> tuple[str, ...]:
-    """The ids `task` still waits for; a blocker whose file is damaged counts as open."""
-    if not task.blocked_by:
+    """The ids `task` still waits for, nothing if it is done; a blocker whose file is damaged counts as open."""
+    if not task.blocked_by or task.is_done:
         return ()
     still_open = open_blockers(task, by_id)
     return tuple(blocker for blocker in task.blocked_by if blocker in still_open or blocker in unreadable)
