@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
@@ -62,6 +63,27 @@ def test_each_step_is_a_job_inside_it_that_tells_nobody(jobs: Jobs) -> None:
     [step] = [job for job in jobs.list(ended=True) if job.parent == ended.id]
     assert (step.type, step.description, output(step)) == ("local_bash", "w: a", f"{step.id}\n")
     assert [notice.task_id for notice in Outbox(jobs.home, "ada").take()] in ([], [ended.id])
+
+
+@pytest.mark.req("K-05")
+def test_an_agent_works_on_a_prompt_that_other_steps_fill_in(jobs: Jobs, tmp_path: Path) -> None:
+    program = [sys.executable, "-c", "import sys; print('You said:', sys.stdin.read().strip())"]
+    ended = jobs.run(
+        workflow(
+            {"id": "ask", "run": "echo stars"},
+            {
+                "id": "work",
+                "needs": "ask",
+                "agent": {"prompt": "count the ${{ steps.ask.output }}", "command": program},
+            },
+            {"id": "use", "needs": "work", "run": f'printf %s "${{{{ steps.work.output }}}}" > {tmp_path}/said'},
+        ),
+        timeout=30,
+    )
+
+    assert ended.status is JobStatus.COMPLETED, output(ended)
+    assert (tmp_path / "said").read_text() == "You said: count the stars"
+    assert {job.type for job in jobs.list(ended=True) if job.parent} == {"local_bash", "local_agent"}
 
 
 @pytest.mark.req("K-05")
@@ -143,8 +165,8 @@ def test_a_workflow_takes_none_of_the_slots_that_its_steps_need(jobs: Jobs, monk
 def test_what_cannot_be_is_refused_before_anything_starts(jobs: Jobs) -> None:
     with pytest.raises(BadWorkflow):
         jobs.start(workflow())
-    with pytest.raises(BadWorkflow, match="local_agent"):
-        jobs.start(workflow({"agent": "write a poem"}))
+    with pytest.raises(BadWorkflow, match="no key 'motor'"):
+        jobs.start(workflow({"agent": {"prompt": "write a poem", "motor": "x"}}))
     with pytest.raises(BadValue):
         jobs.start(workflow({"run": "true"}, cwd="/nowhere"))
     assert jobs.list(ended=True) == []

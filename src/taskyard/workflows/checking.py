@@ -25,6 +25,7 @@ _WORK = ("run", "agent", "tasks")
 _STEP = (
     "id", *_WORK, "needs", "env", "timeout", "retries", "retry-delay", "if", "cwd", "continue-on-error", "on-failure",
 )  # fmt: skip
+_AGENT = ("prompt", "engine", "command", "agent_type", "name", "description", "model")
 _TASK = ("subject", "description", "owner", "needs")
 _ID = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,63}", re.ASCII)
 
@@ -98,6 +99,13 @@ class Checking(Values):
         found = {"prompt": wanted} if isinstance(wanted, str) else as_object(wanted)
         if found is None or not isinstance(found.get("prompt"), str) or not str(found["prompt"]).strip():
             self.refuse(here, f"{where}: `agent` is a prompt, or a mapping with one")
+        self.known(here, f"{where}: `agent`", found, _AGENT)
+        words = as_list(found.get("command", []))
+        if words is None or not all(isinstance(word, str) for word in words):
+            self.refuse((*here, "command"), f"{where}: `command` of its agent must be a list of words")
+        for name, value in found.items():
+            if name != "command" and not isinstance(value, str):
+                self.refuse((*here, name), f"{where}: `{name}` of its agent must be text")
         self.places(str(found["prompt"]), here, f"{where}: `agent`")
         return found
 
