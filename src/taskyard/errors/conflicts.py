@@ -8,10 +8,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-
 #: More tasks than this are counted in a message, not named.
 _MOST_NAMED = 20
-
 
 #: So many ids are named in a sentence; `tasks` of the error has them all.
 _SHOWN = 10
@@ -270,9 +268,8 @@ class BackgroundDisabled(Conflict):
     code = "background_disabled"
 
     def __init__(self, setting: str) -> None:
-        super().__init__(
-            f"Background jobs are switched off here ({setting}).", "Run it in the foreground, or unset that."
-        )
+        fact = f"Background jobs are switched off here ({setting})."
+        super().__init__(fact, "Run it in the foreground, or unset that.")
         self.setting = setting
 
 
