@@ -59,8 +59,11 @@ class Raw:
         return found
 
     def _write(self, message: dict[str, Any]) -> None:
+        self.write(json.dumps(message).encode())
+
+    def write(self, line: bytes) -> None:
         assert self.process.stdin is not None
-        self.process.stdin.write(json.dumps(message).encode() + b"\n")
+        self.process.stdin.write(line + b"\n")
         self.process.stdin.flush()
 
     def hang_up(self) -> int:
@@ -162,6 +165,43 @@ def test_the_token_for_http_is_handed_to_no_command(monkeypatch: pytest.MonkeyPa
     server.kill()
     assert "TASKYARD_JOB" in found
     assert "d0-not-tell" not in found
+
+
+@pytest.mark.req("T-05")
+@pytest.mark.parametrize(
+    ("line", "number", "code"),
+    [
+        (rb'{"jsonrpc":"2.0","id":77,"method":"tools/call","params":{"name":"\ud800"}}', 77, -32700),
+        (rb'{"jsonrpc":"2.0","id":"\ud800","method":"tools/list"}', None, -32700),
+        (b'{"jsonrpc":"2.0","id":77,"method":', None, -32700),
+        (b"\xff\xfe", None, -32700),
+        (b"[" * 10_000, None, -32700),
+        (b"[]", None, -32600),
+        (b'{"id":77,"method":"tools/list"}', 77, -32600),
+        (b'{"id":77,"result":5}', None, -32600),
+    ],
+)
+def test_a_line_that_cannot_be_read_is_answered_and_the_next_one_is_served(
+    line: bytes, number: int | None, code: int
+) -> None:
+    server = Raw()
+    server.write(b"")  # says nothing, and is told nothing
+    server.write(line)
+    said = server.read()
+    assert (said["id"], said["error"]["code"]) == (number, code)
+    assert "Nothing was done" in said["error"]["message"]
+    assert server.call("TaskList")["content"][0]["text"] == "No tasks found"
+    assert server.hang_up() == 0
+
+
+@pytest.mark.req("T-05")
+def test_a_first_line_that_cannot_be_read_keeps_nobody_from_being_served() -> None:
+    command = [sys.executable, "-m", "taskyard", "mcp", "--list", "demo"]
+    hello = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "raw", "version": "1"}}
+    lines = b"nonsense\n" + json.dumps({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": hello}).encode()
+    ran = subprocess.run(command, input=lines + b"\n", capture_output=True, timeout=LONGEST, check=True)
+    first, second = map(json.loads, ran.stdout.splitlines())
+    assert (first["error"]["code"], second["id"]) == (-32700, 1)
 
 
 @pytest.mark.req("N-07", "B-05")

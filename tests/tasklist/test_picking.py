@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
+from support.yards import yards
+from taskyard.errors import AgentBusy
 from taskyard.tasklist.model import Task, TaskStatus
 from taskyard.tasklist.picking import in_order
 
@@ -47,3 +51,41 @@ def test_paths_somebody_works_on_are_left_out_where_overlap_is_refused() -> None
     assert in_order(tasks, lambda _: True, agent="ada", policy="refuse") == ["3"]
     assert in_order(tasks, lambda _: True, agent="ada", policy="warn") == ["2", "3"]
     assert in_order(tasks, lambda _: True, agent="bob", policy="refuse") == ["2", "3"]
+
+
+@pytest.mark.req("L-08")
+@pytest.mark.parametrize("policy", ["warn", "refuse"])
+def test_the_next_task_is_not_for_those_who_are_busy_if_that_is_asked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, policy: str
+) -> None:
+    monkeypatch.setenv("TASKYARD_PATHS_POLICY", policy)
+    with yards(tmp_path, "ada", "bob") as (ada, bob):
+        for subject in ("a", "b"):
+            ada.tasks.create(subject, paths=[f"src/{subject}"])
+        ada.tasks.claim_next(check_busy=True, start=True)
+        with pytest.raises(AgentBusy) as busy:
+            ada.tasks.claim_next(check_busy=True)
+        found = bob.tasks.claim_next(check_busy=True)
+        with pytest.raises(AgentBusy):
+            ada.tasks.claim_next(check_busy=True)  # not "nothing is free": that is not why
+        bob.tasks.complete("2")
+        assert bob.tasks.claim_next(check_busy=True) is None
+
+    assert busy.value.tasks == ("1",)
+    assert found is not None
+    assert found.id == "2"
+
+
+@pytest.mark.req("L-08")
+def test_whoever_becomes_busy_while_the_next_task_is_looked_for_gets_none(tmp_path: Path) -> None:
+    with yards(tmp_path, "ada", "bob") as (ada, bob):
+        for subject in ("a", "b"):
+            ada.tasks.create(subject)
+
+        def meanwhile(_: Task) -> bool:
+            bob.tasks.claim("2", agent="ada")
+            return True
+
+        with pytest.raises(AgentBusy):
+            ada.tasks.claim_next(where=meanwhile, check_busy=True)
+        assert ada.tasks.get("1").owner is None

@@ -22,7 +22,7 @@ from taskyard.errors import (
     TaskNotFound,
     UsageError,
 )
-from taskyard.tasklist.model import Act, Decision, Facts, Task
+from taskyard.tasklist.model import Act, Decision, Facts
 
 
 @pytest.fixture
@@ -102,44 +102,6 @@ def test_each_refusal_of_a_claim_has_its_own_code_and_names_what_is_in_the_way(t
     assert blocked.value.blockers == ("2",)
     assert missing.value.nearest[0] == "4"
     assert busy.value.tasks == ("1",)
-
-
-@pytest.mark.req("L-08")
-@pytest.mark.parametrize("policy", ["warn", "refuse"])
-def test_the_next_task_is_not_for_those_who_are_busy_if_that_is_asked(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, policy: str
-) -> None:
-    monkeypatch.setenv("TASKYARD_PATHS_POLICY", policy)
-    with yards(tmp_path, "ada", "bob") as (ada, bob):
-        for subject in ("a", "b"):
-            ada.tasks.create(subject, paths=[f"src/{subject}"])
-        ada.tasks.claim_next(check_busy=True, start=True)
-        with pytest.raises(AgentBusy) as busy:
-            ada.tasks.claim_next(check_busy=True)
-        found = bob.tasks.claim_next(check_busy=True)
-        with pytest.raises(AgentBusy):
-            ada.tasks.claim_next(check_busy=True)  # not "nothing is free": that is not why
-        bob.tasks.complete("2")
-        assert bob.tasks.claim_next(check_busy=True) is None
-
-    assert busy.value.tasks == ("1",)
-    assert found is not None
-    assert found.id == "2"
-
-
-@pytest.mark.req("L-08")
-def test_whoever_becomes_busy_while_the_next_task_is_looked_for_gets_none(tmp_path: Path) -> None:
-    with yards(tmp_path, "ada", "bob") as (ada, bob):
-        for subject in ("a", "b"):
-            ada.tasks.create(subject)
-
-        def meanwhile(_: Task) -> bool:
-            bob.tasks.claim("2", agent="ada")
-            return True
-
-        with pytest.raises(AgentBusy):
-            ada.tasks.claim_next(where=meanwhile, check_busy=True)
-        assert ada.tasks.get("1").owner is None
 
 
 @pytest.mark.req("L-08")

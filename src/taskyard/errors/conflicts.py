@@ -8,10 +8,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-
 #: More tasks than this are counted in a message, not named.
 _MOST_NAMED = 20
-
 
 #: So many ids are named in a sentence; `tasks` of the error has them all.
 _SHOWN = 10

@@ -7,9 +7,11 @@ from typing import TypeVar
 
 from mcp.server.context import HandlerResult
 from mcp.server.mcpserver import MCPServer
+from mcp.server.stdio import stdio_server
 from pydantic import BaseModel
 
 from taskyard.mcp_server.callers import Request
+from taskyard.mcp_server.unreadable import Answering
 
 P = TypeVar("P", bound=BaseModel)
 
@@ -20,3 +22,9 @@ class YardServer(MCPServer[dict[str, object]]):
     def serve(self, method: str, takes: type[P], act: Callable[[Request, P], Awaitable[HandlerResult]]) -> None:
         """Answer `method` with `act`, in the place of what the SDK does."""
         self._lowlevel_server.add_request_handler(method, takes, act)
+
+    async def run_stdio_async(self) -> None:
+        """Serve over stdin and stdout; a line that cannot be read is answered too."""
+        async with stdio_server() as (read, write):
+            options = self._lowlevel_server.create_initialization_options()
+            await self._lowlevel_server.run(Answering(read, write), write, options)
