@@ -68,11 +68,15 @@ class Surroundings:
             return self._is_main
         if self._identity.is_job:
             return False
-        if agent is None:
-            return True
-        team = self._team()
-        member = team.member(agent) if team is not None else None
-        return team is not None and team.lead == (member.name if member is not None else agent)
+        return agent is None or self.leads(agent)
+
+    def leads(self, agent: str | None) -> bool:
+        """Whether `agent` is the lead of the list's team."""
+        team = self._team() if agent is not None else None
+        if team is None or agent is None:
+            return False
+        member = team.member(agent)
+        return team.lead == (member.name if member is not None else agent)
 
     def _team(self) -> Team | None:
         """The team whose list this is, if there is one."""

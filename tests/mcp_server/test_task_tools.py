@@ -175,6 +175,9 @@ def test_somebody_else_s_task_is_refused_by_name() -> None:
             assert refused.code == "already_claimed"
             assert "bob" in refused.text
             assert (await model.refused("TaskUpdate", taskId="1", status="completed")).is_error
+            for change in ({"owner": "ada"}, {"owner": "zoe"}, {"owner": ""}, {"status": "deleted"}):
+                assert (await model.refused("TaskUpdate", taskId="1", **change)).code == "already_claimed"
+            assert yard.tasks.get("1").owner == "bob"
 
         talk(body, agent="ada")
 

@@ -22,7 +22,7 @@ from hypothesis.stateful import Bundle, RuleBasedStateMachine, initialize, invar
 import taskyard
 from support.scale import FULL, scale
 from support.yards import open_yard, write_task
-from taskyard.errors import Conflict, Cycle, LeaseLost, NotFound, StillOpen, TaskyardError
+from taskyard.errors import AlreadyClaimed, Conflict, Cycle, LeaseLost, NotFound, StillOpen, TaskyardError
 from taskyard.tasklist import graph
 from taskyard.tasklist.model import Task, TaskStatus
 
@@ -213,10 +213,19 @@ class ListMachine(RuleBasedStateMachine):
         except StillOpen:
             assert verb == "archive" and known is not None and known.status != "completed"
             return
+        except LeaseLost:
+            assert verb == "delete" and self._is_fenced(who, task_id)
+            return
+        except AlreadyClaimed:
+            assert verb == "delete" and known is not None and known.status != "completed"
+            assert self.claims.get(task_id, who) != who, "nobody else holds it"
+            return
         except NotFound as refusal:
             assert task_id not in self.live
             assert "restore" in str(refusal), "a task that was there can be brought back, and the error says so"
             return
+        held_by_another = self.claims.get(task_id, who) != who and known is not None and known.status != "completed"
+        assert verb == "archive" or not held_by_another
         self._drop(task_id, verb)
         for other, known in self.live.items():
             self.live[other] = known._replace(blocked_by=known.blocked_by - {task_id})

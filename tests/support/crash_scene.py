@@ -100,6 +100,7 @@ def _elsewhere(folder: str) -> None:
 
 OPERATIONS: dict[str, Operation] = {
     "create": Operation(lambda tasks: tasks.create("New")),
+    "create for oneself": Operation(lambda tasks: tasks.create("New", owner="bob")),
     "create with dependencies": Operation(lambda tasks: tasks.create("New", blocked_by=["1"], blocks=["3", "4"])),
     "update": Operation(lambda tasks: tasks.update("1", subject="Changed", metadata={"key": "value"})),
     "update with dependencies": Operation(
@@ -113,6 +114,7 @@ OPERATIONS: dict[str, Operation] = {
     "complete": Operation(lambda tasks: tasks.complete("4")),
     "release": Operation(lambda tasks: tasks.release("4")),
     "assign": Operation(lambda tasks: tasks.assign("4", "cem")),
+    "assign to oneself": Operation(lambda tasks: tasks.assign("1", "bob")),
     "block": Operation(lambda tasks: tasks.block("4", by=["1", "3"])),
     "unblock": Operation(lambda tasks: tasks.unblock("2", by="1")),
     "delete": Operation(lambda tasks: tasks.delete("2")),

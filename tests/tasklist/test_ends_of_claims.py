@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -49,6 +51,10 @@ def test_nobody_but_its_holder_ends_a_living_claim_unless_by_force(tmp_path: Pat
             lambda yard: yard.tasks.update("1", status="pending"),
             lambda yard: yard.tasks.release("1"),
             lambda yard: yard.tasks.start("1"),
+            lambda yard: yard.tasks.assign("1", "eve"),
+            lambda yard: yard.tasks.assign("1", "zoe"),
+            lambda yard: yard.tasks.assign("1", None),
+            lambda yard: yard.tasks.delete("1"),
         ]
         for yard in (eve, nobody):
             for attempt in attempts:
@@ -95,6 +101,7 @@ def test_the_next_task_is_claimed_and_started_in_one_change(tmp_path: Path) -> N
 @pytest.mark.req("L-16")
 def test_a_task_in_progress_can_be_given_to_another(tmp_path: Path) -> None:
     with opened(tmp_path, "ada") as ada, opened(tmp_path, "lead") as lead:
+        lead.teams.create("claims", lead="lead")
         ada.tasks.create("Port the importer")
         ada.tasks.start("1")
 
@@ -110,7 +117,7 @@ def test_releasing_what_an_agent_had_passes_over_what_it_no_longer_has(
             ada.tasks.claim(ada.tasks.create(subject).id)
         before = lead.tasks.store.list()
         ada.tasks.complete("1")
-        lead.tasks.delete("2")
+        lead.tasks.delete("2", force=True)
         monkeypatch.setattr(lead.tasks.store, "list", lambda: before)  # as if both came after the look
 
         assert [task.id for task in lead.tasks.release_all("ada")] == ["3"]
@@ -140,3 +147,64 @@ def test_the_lead_hears_once_of_a_task_set_aside_and_who_takes_it_starts_afresh(
         while now_ms() <= again.lease.expires:
             pass
         assert not lead.tasks.get("1").is_held, "the losses were counted from the start"
+
+
+TAKEN = {
+    "by assigning": "yard.tasks.create('a'); yard.tasks.assign('1', 'zed')",
+    "by assigning and starting": "yard.tasks.create('a'); yard.tasks.update('1', owner='zed', status='in_progress')",
+    "at its creation": "yard.tasks.create('a', owner='zed')",
+    "at its creation among others": "yard.tasks.create('a', owner='zed', blocks=[yard.tasks.create('b').id])",
+}
+
+
+@pytest.mark.req("L-09", "L-10")
+@pytest.mark.parametrize("code", TAKEN.values(), ids=TAKEN)
+def test_what_an_agent_took_for_itself_in_any_way_comes_back_when_it_dies(tmp_path: Path, code: str) -> None:
+    opening = f"import os, taskyard; yard = taskyard.open(tasks_dir={str(tmp_path)!r}, list='claims', agent='zed')"
+    died = subprocess.run([sys.executable, "-c", f"{opening}; {code}; os.kill(os.getpid(), 9)"], timeout=30)
+    assert died.returncode == -9
+    with opened(tmp_path, "ada") as yard:
+        assert {(task.owner, task.status.value) for task in yard.tasks.list()} == {(None, "pending")}
+        assert [change.act.cause for change in yard.tasks.log()][-1] == "lease_lost"
+        assert yard.tasks.claim_next() is not None
+
+
+@pytest.mark.req("L-09")
+def test_a_creator_that_owns_its_task_holds_it_and_another_owner_is_a_name_alone(tmp_path: Path) -> None:
+    with opened(tmp_path, "ada") as ada, opened(tmp_path, "eve") as eve:
+        mine, theirs = ada.tasks.create("a", owner="ada"), ada.tasks.create("b", owner="zoe")
+        assert mine.lease == ada.tasks.get("1").lease is not None
+        assert theirs.lease is ada.tasks.get("2").lease is None
+        with pytest.raises(taskyard.AlreadyClaimed):
+            eve.tasks.complete("1")
+        with pytest.raises(taskyard.AlreadyClaimed):
+            eve.tasks.assign("2", "eve")
+        assert eve.tasks.assign("2", "bob").owner == "bob"
+        assert eve.tasks.release("1", force=True).owner is None
+        with pytest.raises(taskyard.LeaseLost):
+            ada.tasks.update("1", subject="late")
+
+
+@pytest.mark.req("L-09")
+def test_the_lead_of_the_team_hands_on_and_removes_what_a_member_holds(tmp_path: Path) -> None:
+    with opened(tmp_path, "ada") as ada, opened(tmp_path, "lea") as lea:
+        lea.teams.create("claims", lead="lea")
+        for subject in "ab":
+            ada.tasks.claim(ada.tasks.create(subject).id)
+        assert lea.tasks.assign("1", "zoe").owner == "zoe"
+        lea.tasks.delete("2")
+        with pytest.raises(taskyard.LeaseLost):
+            ada.tasks.update("1", subject="late")
+
+
+@pytest.mark.req("L-09", "L-11")
+def test_several_are_deleted_or_none(tmp_path: Path) -> None:
+    with opened(tmp_path, "ada") as ada, opened(tmp_path, "eve") as eve:
+        for subject in "ab":
+            ada.tasks.create(subject)
+        ada.tasks.claim("2")
+        with pytest.raises(taskyard.AlreadyClaimed):
+            eve.tasks.delete_all(["1", "2"])
+        assert len(eve.tasks.list()) == 2
+        eve.tasks.delete_all(["1", "2"], force=True)
+        assert (len(eve.tasks.list()), eve.tasks.log()[-1].act.note) == (0, "forced")

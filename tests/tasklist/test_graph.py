@@ -102,3 +102,18 @@ def test_edges_accepted_one_by_one_never_close_a_circle_and_refused_ones_would(e
         else:
             assert trail[0] == trail[-1] == edge[1]
             assert graph.cycles(after) != []
+
+
+@pytest.mark.req("L-07")
+def test_made_ready_are_those_who_waited_for_nothing_else() -> None:
+    done = Task("1", "a", status=TaskStatus.COMPLETED)
+    other, finished = Task("2", "b"), Task("3", "c", status=TaskStatus.COMPLETED)
+    waiting = [
+        Task("4", "d", blocked_by=("1",)),
+        Task("5", "e", blocked_by=("1", "2")),
+        Task("6", "f", blocked_by=("1", "3", "99")),
+        Task("7", "g", blocked_by=("3",)),
+        Task("8", "h", blocked_by=("1",), status=TaskStatus.IN_PROGRESS),
+    ]
+    ready = graph.made_ready(done, waiting, {"1": done, "2": other, "3": finished})
+    assert [task.id for task in ready] == ["4", "6"]

@@ -118,8 +118,10 @@ def test_back_to_pending_is_back_in_the_pool_unless_somebody_is_named() -> None:
     doing = TASK._replace(status=DOING, owner="bob")
     mine = TASK._replace(status=DOING, owner="ada")
     assert rules.apply(facts(mine, held("ada")), Patch(status=PENDING), ADA) == (TASK, None)
-    named = rules.apply(facts(doing, held()), Patch(status=PENDING, owner="eve"), ADA)
+    named = rules.apply(facts(mine, held("ada")), Patch(status=PENDING, owner="eve"), ADA)
     assert (named.task.owner, named.lease) == ("eve", None)
+    with pytest.raises(AlreadyClaimed):
+        rules.apply(facts(doing, held()), Patch(status=PENDING, owner="eve"), ADA)
     reopened = rules.apply(facts(TASK._replace(status=DONE, owner="bob")), Patch(status=PENDING), ADA)
     assert reopened == (TASK, None)
 
@@ -138,8 +140,8 @@ def test_starting_makes_the_starter_owner_only_where_there_is_none() -> None:
     assert rules.apply(facts(), Patch(status=DOING), Caller()).task.owner is None
     assigned = rules.apply(facts(TASK._replace(owner="ada")), Patch(status=DOING), ADA)
     assert assigned.lease == ADA.lease
-    given_away = rules.apply(facts(), Patch(status=DOING, owner="ada"), ADA)
-    assert (given_away.task.owner, given_away.task.status) == ("ada", DOING)
+    named = rules.apply(facts(), Patch(status=DOING, owner="ada"), ADA)
+    assert named == (TASK._replace(status=DOING, owner="ada"), ADA.lease)
 
 
 @pytest.mark.req("L-07")
@@ -228,10 +230,39 @@ def test_a_name_without_a_claim_protects_from_being_started_alone() -> None:
 
 
 @pytest.mark.req("L-09")
-def test_a_claim_keeps_nobody_from_mending_the_words_or_naming_another_owner() -> None:
+def test_a_claim_keeps_nobody_from_mending_the_words_and_others_from_handing_it_on_or_removing_it() -> None:
     theirs = facts(TASK._replace(owner="bob", status=DOING), held())
     assert rules.apply(theirs, Patch(subject="b"), ADA).task.subject == "b"
-    assert rules.apply(theirs, Patch(owner="eve"), ADA).task.owner == "eve"
+    for owner in ("eve", "ada", ""):
+        with pytest.raises(AlreadyClaimed, match=r"--force"):
+            rules.apply(theirs, Patch(owner=owner), ADA)
+        forced = rules.apply(theirs, Patch(owner=owner), ADA._replace(force=True))
+        assert forced == (theirs.task._replace(owner=owner or None), ADA.lease if owner == "ada" else None)
+    with pytest.raises(AlreadyClaimed, match=r"--force"):
+        rules.check_removal(theirs, ADA)
+    for caller in (Caller("bob", instance="i-bob"), ADA._replace(force=True), ADA._replace(leads=True)):
+        rules.check_removal(theirs, caller)
+        assert rules.apply(theirs, Patch(owner="eve"), caller).lease is None
+    rules.check_removal(facts(TASK._replace(owner="bob", status=DONE), held()), ADA)
+    rules.check_removal(facts(TASK._replace(owner="bob", status=DOING)), ADA)
+
+
+@pytest.mark.req("L-09", "L-08")
+def test_naming_oneself_as_the_owner_is_a_claim() -> None:
+    mine = Patch(owner="ada")
+    assert rules.apply(facts(), mine, ADA) == (TASK._replace(owner="ada"), ADA.lease)
+    assert rules.apply(facts(TASK._replace(owner="ada")), mine, ADA).lease == ADA.lease
+    for lease in (None, held()):
+        with pytest.raises(AlreadyClaimed):
+            rules.apply(facts(TASK._replace(owner="bob"), lease), mine, ADA._replace(leads=True))
+    with pytest.raises(AlreadyClaimed, match="another living 'ada'"):
+        rules.apply(facts(TASK._replace(owner="ada"), held("ada")), mine, ADA._replace(instance="i-another"))
+    with pytest.raises(Blocked):
+        rules.apply(facts(TASK._replace(blocked_by=("2",)), others=[Task("2", "b")]), mine, ADA)
+    done = TASK._replace(status=DONE, owner="bob")
+    assert rules.apply(facts(done), mine, ADA) == (done._replace(owner="ada"), None)
+    again = rules.apply(facts(done), Patch(owner="ada", status=PENDING), ADA)
+    assert again == (TASK._replace(owner="ada"), ADA.lease)
 
 
 @pytest.mark.req("L-10")
@@ -303,21 +334,6 @@ def test_free_is_what_nobody_has_and_nothing_holds_back() -> None:
         rules.pick(facts(tasks[1]), ADA, start=False)
     picked = rules.pick(facts(tasks[0]), ADA, start=True)
     assert picked == (tasks[0]._replace(owner="ada", status=DOING), ADA.lease)
-
-
-@pytest.mark.req("L-07")
-def test_made_ready_are_those_who_waited_for_nothing_else() -> None:
-    done = Task("1", "a", status=DONE)
-    other, finished = Task("2", "b"), Task("3", "c", status=DONE)
-    waiting = [
-        Task("4", "d", blocked_by=("1",)),
-        Task("5", "e", blocked_by=("1", "2")),
-        Task("6", "f", blocked_by=("1", "3", "99")),
-        Task("7", "g", blocked_by=("3",)),
-        Task("8", "h", blocked_by=("1",), status=DOING),
-    ]
-    ready = rules.made_ready(done, waiting, {"1": done, "2": other, "3": finished})
-    assert [task.id for task in ready] == ["4", "6"]
 
 
 TASKS = st.builds(

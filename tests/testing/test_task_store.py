@@ -13,7 +13,7 @@ from taskyard.tasklist.file_store import FileStore
 from taskyard.tasklist.list_files import ListFiles
 from taskyard.tasklist.list_folder import ListFolder
 from taskyard.tasklist.memory_store import MemoryStore
-from taskyard.tasklist.model import Act, Draft, Task
+from taskyard.tasklist.model import Act, Draft, Lease, Task
 from taskyard.testing import check_task_store
 
 
@@ -53,8 +53,8 @@ def test_the_memory_store_keeps_every_promise() -> None:
 
 
 class Forgetful(MemoryStore):
-    def create(self, draft: Draft, act: Act, *, task_id: str | None = None) -> Task:
-        return super().create(draft._replace(metadata={}), act, task_id=task_id)
+    def create(self, draft: Draft, act: Act, *, task_id: str | None = None, lease: Lease | None = None) -> Task:
+        return super().create(draft._replace(metadata={}), act, task_id=task_id, lease=lease)
 
 
 class Reusing(MemoryStore):

@@ -11,7 +11,7 @@ import time
 
 from taskyard.clock import now_ms
 from taskyard.errors import AlreadyClaimed, AlreadyResolved, Busy, Conflict, Damaged, StorageError, TaskNotFound
-from taskyard.tasklist.edges import create_linked, new_task, rewired
+from taskyard.tasklist.edges import create_linked, held, new_task, rewired
 from taskyard.tasklist.model import Act, Decision, Draft, Facts, Lease, Links, Task
 from taskyard.tasklist.relinking import others
 from taskyard.tasklist.rules import lose
@@ -64,15 +64,15 @@ class Changing:
         self._on_aside = on_aside
         self._set_aside: list[Task] = []
 
-    def create(self, draft: Draft, act: Act, task_id: str | None) -> Task:
+    def create(self, draft: Draft, act: Act, task_id: str | None, lease: Lease | None) -> Task:
         """Put a new task on the list, under a fresh id or a reserved one."""
         if draft.blocks or draft.blocked_by:
-            return self._files.persist(lambda: create_linked(self._files, draft, act, task_id))
+            return self._files.persist(lambda: create_linked(self._files, draft, act, task_id, lease))
         if task_id is not None:
-            return self._files.persist(lambda: self._create_reserved(draft, act, task_id))
-        return self._files.persist(lambda: self._create(draft, act))
+            return self._files.persist(lambda: self._create_reserved(draft, act, task_id, lease))
+        return self._files.persist(lambda: self._create(draft, act, lease))
 
-    def _create(self, draft: Draft, act: Act) -> Task:
+    def _create(self, draft: Draft, act: Act, lease: Lease | None) -> Task:
         new_id = ""
         try:
             with self._files.hold(whole=True) as hold:
@@ -81,18 +81,18 @@ class Changing:
                 if not self._files.is_fresh(new_id):
                     raise IdTaken
                 task = new_task(new_id, draft)
-                self._files.writer.commit(hold, act, (Write(new_id, None, task, is_new=True),))
+                self._files.writer.commit(hold, act, (Write(new_id, None, task, held(lease), is_new=True),))
         except StorageError:
             if new_id:
                 self._files.take_back(new_id)
             raise
-        return task
+        return task._replace(lease=lease)
 
-    def _create_reserved(self, draft: Draft, act: Act, task_id: str) -> Task:
+    def _create_reserved(self, draft: Draft, act: Act, task_id: str, lease: Lease | None) -> Task:
         task = new_task(task_id, draft)
         with self._files.hold([task_id], making=True) as hold:
-            self._files.writer.commit(hold, act, (Write(task_id, None, task),))
-        return task
+            self._files.writer.commit(hold, act, (Write(task_id, None, task, held(lease)),))
+        return task._replace(lease=lease)
 
     def update(
         self,

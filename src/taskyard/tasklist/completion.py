@@ -11,7 +11,7 @@ from __future__ import annotations
 from taskyard.errors import AcceptanceFailed, Busy, Damaged, NotFound, Untrusted
 from taskyard.shapes import as_object
 from taskyard.tasklist import rules
-from taskyard.tasklist.graph import with_blocks
+from taskyard.tasklist.graph import made_ready, with_blocks
 from taskyard.tasklist.model import Act, Decision, Facts, Links, Task, TaskStatus
 from taskyard.tasklist.nudge import verification_nudge
 from taskyard.tasklist.parents import NoParent, parent_in, refuse_bad_parent
@@ -140,7 +140,7 @@ def aftermath(tasks: TaskList, done: Task, by: str | None) -> Task:
     waiting = [other for task_id in dependents if (other := _look(tasks, task_id)) is not None]
     blockers = {blocker for other in waiting for blocker in other.blocked_by}
     known = {task_id: found for task_id in blockers if (found := _look(tasks, task_id)) is not None}
-    ready = rules.made_ready(done, waiting, known)
+    ready = made_ready(done, waiting, known)
     for other in ready:
         if other.owner is not None and other.owner != by and _was_last(tasks, done, other):
             text = f"Task #{other.id} is ready: its last blocker, #{done.id}, is completed."

@@ -13,16 +13,15 @@ from functools import partial
 from taskyard.clock import now_ms
 from taskyard.errors import Cycle, Damaged, NothingToRestore, TaskNotFound
 from taskyard.tasklist import graph, history
-from taskyard.tasklist.model import Act, Draft, Links, Task, TaskStatus
+from taskyard.tasklist.model import Act, Draft, Facts, Lease, Links, Task, TaskStatus
 from taskyard.tasklist.parents import NoParent, check_parent, parent_in, untangled
 from taskyard.tasklist.relinking import Graph, may_be_missing, others, relinked, with_, without
-from taskyard.tasklist.rules import refuse_open
 from taskyard.tasklist.starting_over import Interfered
 from taskyard.tasklist.writer import Write
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from taskyard.tasklist.graph import Edge
     from taskyard.tasklist.hold import Hold
@@ -41,7 +40,12 @@ def new_task(task_id: str, draft: Draft) -> Task:
     return Task(task_id, *draft, created_at=now, updated_at=now)
 
 
-def create_linked(files: ListFiles, draft: Draft, act: Act, task_id: str | None) -> Task:
+def held(lease: Lease | None) -> tuple[Lease | None, int] | None:
+    """The lease record of a new task."""
+    return (lease, 0) if lease is not None else None
+
+
+def create_linked(files: ListFiles, draft: Draft, act: Act, task_id: str | None, lease: Lease | None) -> Task:
     """A new task and its place among the others, in one step."""
     others = sorted({*draft.blocks, *draft.blocked_by}, key=int)
     with files.hold(others, whole=True) as hold:
@@ -55,8 +59,8 @@ def create_linked(files: ListFiles, draft: Draft, act: Act, task_id: str | None)
             after[other] = with_(after[other], blocked_by=new_id)
         for other in draft.blocked_by:
             after[other] = with_(after[other], blocks=new_id)
-        _commit(files, hold, act, seen, after, first=[Write(new_id, None, task)])
-    return task
+        _commit(files, hold, act, seen, after, first=[Write(new_id, None, task, held(lease))])
+    return task._replace(lease=lease)
 
 
 def _refuse_cycle_through(files: ListFiles, draft: Draft) -> None:
@@ -113,7 +117,14 @@ def unlink(files: ListFiles, edges: Sequence[Edge], act: Act) -> tuple[Edge, ...
     return tuple(there)
 
 
-def remove(files: ListFiles, task_ids: Sequence[str], act: Act, *, only_done: bool = False) -> tuple[Task, ...]:
+def remove(
+    files: ListFiles,
+    task_ids: Sequence[str],
+    act: Act,
+    *,
+    only_done: bool = False,
+    check: Callable[[Facts], None] | None = None,
+) -> tuple[Task, ...]:
     """Take tasks off the list and out of everyone's dependencies; the mark stays above them."""
     doomed = dict.fromkeys(task_ids)
     neighbours = [
@@ -124,7 +135,9 @@ def remove(files: ListFiles, task_ids: Sequence[str], act: Act, *, only_done: bo
     with files.hold([*doomed, *neighbours], whole=True) as hold:
         gone = {task_id: files.seen(task_id) for task_id in doomed}
         if only_done:
-            refuse_open(task for task, _ in gone.values())
+            graph.refuse_open(task for task, _ in gone.values())
+        if check is not None:
+            _check_each(files, [task for task, _ in gone.values()], check)
         _refuse_new_neighbours(files, gone, neighbours)
         seen, _ = _still_there(files, neighbours)  # those that went away meanwhile need nothing
         after = {task_id: found for task_id, (found, _) in seen.items()}
@@ -140,6 +153,13 @@ def remove(files: ListFiles, task_ids: Sequence[str], act: Act, *, only_done: bo
         writes = [Write(task_id, found, None, (None, 0)) for task_id, (_, found) in gone.items()]
         _commit(files, hold, act, seen, after, first=writes)
     return tuple(task for task, _ in gone.values())
+
+
+def _check_each(files: ListFiles, tasks: Sequence[Task], check: Callable[[Facts], None]) -> None:
+    for task in tasks:
+        lease = files.leases.current(task)
+        living = lease if lease is not None and not files.leases.is_dead(lease) else None
+        check(Facts(task, living, files.tasks.look, files.tasks.everything))
 
 
 def _refuse_new_neighbours(

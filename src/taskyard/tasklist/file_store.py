@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from taskyard.errors import Conflict, Damaged, TaskNotFound
 from taskyard.tasklist.list_files import ListFiles
-from taskyard.tasklist.model import Act, Change, Draft, Links, Listing, Task
+from taskyard.tasklist.model import Act, Change, Draft, Facts, Lease, Links, Listing, Task
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -107,7 +107,7 @@ class FileStore:
         with self._files.hold(whole=True):
             return self._files.next_id()
 
-    def create(self, draft: Draft, act: Act, *, task_id: str | None = None) -> Task:
+    def create(self, draft: Draft, act: Act, *, task_id: str | None = None, lease: Lease | None = None) -> Task:
         """Put a new task on the list."""
         if "taskyard" in draft.metadata:
             from taskyard.tasklist.parents import parent_in
@@ -115,8 +115,8 @@ class FileStore:
             if parent_in(draft.metadata) is not None:
                 from taskyard.tasklist.edges import create_linked
 
-                return self._files.persist(lambda: create_linked(self._files, draft, act, task_id))
-        return self._changes.create(draft, act, task_id)
+                return self._files.persist(lambda: create_linked(self._files, draft, act, task_id, lease))
+        return self._changes.create(draft, act, task_id, lease)
 
     def update(
         self,
@@ -162,11 +162,18 @@ class FileStore:
 
         return self._files.persist(lambda: unlink(self._files, edges, act))
 
-    def remove(self, task_ids: Sequence[str], act: Act, *, only_done: bool = False) -> tuple[Task, ...]:
+    def remove(
+        self,
+        task_ids: Sequence[str],
+        act: Act,
+        *,
+        only_done: bool = False,
+        check: Callable[[Facts], None] | None = None,
+    ) -> tuple[Task, ...]:
         """Take tasks off the list, and out of everyone's dependencies."""
         from taskyard.tasklist.edges import remove
 
-        return self._files.persist(lambda: remove(self._files, task_ids, act, only_done=only_done))
+        return self._files.persist(lambda: remove(self._files, task_ids, act, only_done=only_done, check=check))
 
     def restore(self, task_id: str, act: Act) -> Task:
         """Bring a removed task back under its id."""

@@ -7,6 +7,7 @@ shown. Ids that name no task are ignored, and cycles that another program wrote 
 
 from __future__ import annotations
 
+from taskyard.errors import StillOpen
 from taskyard.tasklist.model import Task, TaskStatus
 
 TYPE_CHECKING = False
@@ -15,6 +16,12 @@ if TYPE_CHECKING:
     from typing import Any
 
     Edge = tuple[str, str]  #: (blocker, blocked)
+
+
+def refuse_open(tasks: Iterable[Task]) -> None:
+    """Refuse to put away what is still to be done."""
+    if unfinished := [task.id for task in tasks if not task.is_done]:
+        raise StillOpen(unfinished)
 
 
 def by_id(tasks: Iterable[Task]) -> list[Task]:
@@ -31,6 +38,17 @@ def open_blockers(task: Task, tasks: Mapping[str, Task]) -> tuple[str, ...]:
 def is_ready(task: Task, tasks: Mapping[str, Task]) -> bool:
     """Whether anyone could start on it now."""
     return task.status is TaskStatus.PENDING and not task.is_internal and not open_blockers(task, tasks)
+
+
+def made_ready(done: Task, others: Sequence[Task], look: Mapping[str, Task]) -> tuple[Task, ...]:
+    """Who waited for `done` and for nothing else any more."""
+    return tuple(
+        other
+        for other in others
+        if done.id in other.blocked_by
+        and other.status is TaskStatus.PENDING
+        and all(look[blocker].is_done for blocker in other.blocked_by if blocker in look and blocker != done.id)
+    )
 
 
 def mirrored(tasks: Sequence[Task]) -> list[Task]:

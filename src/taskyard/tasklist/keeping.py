@@ -7,11 +7,11 @@ from taskyard.errors import BadValue, HookRefused, StillOpen
 from taskyard.names import check_id
 from taskyard.tasklist.list_core import ListCore, checked_ids
 from taskyard.tasklist.model import Change, Decision, Facts, Listing, Task
-from taskyard.tasklist.rules import merged
+from taskyard.tasklist.rules import check_removal, merged
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
 #: With nothing unfinished only file events matter; this is how long one sleep for them lasts.
 _LONG = 3600.0
@@ -139,9 +139,34 @@ class Keeping(ListCore):
 
     # -- taking away, and bringing back ------------------------------------------------------
 
-    def delete(self, task_id: str, *, agent: str | None = None, note: str = "") -> Task:
-        """Take a task off the list and out of everyone's dependencies. `restore` brings it back."""
-        return self._remove([check_id(task_id)], "delete", agent, note)[0]
+    def delete(
+        self, task_id: str, *, agent: str | None = None, note: str = "", force: bool = False, token: str | None = None
+    ) -> Task:
+        """Take a task off the list and out of everyone's dependencies. `restore` brings it back.
+
+        Raises:
+            AlreadyClaimed: somebody else holds it; its holder, the team's lead, or a person by `force` may.
+            LeaseLost: the caller's claim is no longer the current one.
+        """
+        return self.delete_all([task_id], agent=agent, note=note, force=force, token=token)[0]
+
+    def delete_all(
+        self,
+        task_ids: Iterable[str],
+        *,
+        agent: str | None = None,
+        note: str = "",
+        force: bool = False,
+        token: str | None = None,
+    ) -> tuple[Task, ...]:
+        """Delete several tasks: all of them, or none."""
+        by, ids = agent or self.agent, checked_ids(task_ids)
+        callers = {one: self._caller(one, by, token=token, force=force, may_lead=True) for one in ids}
+
+        def check(facts: Facts) -> None:
+            check_removal(facts, callers[facts.task.id])
+
+        return self._remove(ids, "delete", agent, note or ("forced" if force else ""), check=check)
 
     def archive(self, *task_ids: str, agent: str | None = None, force: bool = False) -> tuple[Task, ...]:
         """Put completed tasks away; without ids, all of them. `restore` brings each back.
@@ -170,11 +195,18 @@ class Keeping(ListCore):
         return task
 
     def _remove(
-        self, ids: Sequence[str], cause: str, agent: str | None, note: str, *, only_done: bool = False
+        self,
+        ids: Sequence[str],
+        cause: str,
+        agent: str | None,
+        note: str,
+        *,
+        only_done: bool = False,
+        check: Callable[[Facts], None] | None = None,
     ) -> tuple[Task, ...]:
         if not ids:
             return ()
-        gone = self.store.remove(ids, self._act(agent, cause, note=note), only_done=only_done)
+        gone = self.store.remove(ids, self._act(agent, cause, note=note), only_done=only_done, check=check)
         for task_id in ids:
             self._tokens.pop(task_id, None)
         self.outside.changed()

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     import threading
     from typing import Self, TypedDict
 
+    from taskyard.tasklist.model import Lease
     from taskyard.tasklist.outside import Outside
     from taskyard.tasklist.store import TaskStore
 
@@ -97,6 +98,7 @@ class ListCore:
         force: bool = False,
         seconds: float | None = None,
         claims: bool = False,
+        may_lead: bool = False,
     ) -> rules.Caller:
         """Who asks: with the token of the claim they believe to hold, and a lease to claim under."""
         if agent is not None and agent is not self.agent:
@@ -110,7 +112,8 @@ class ListCore:
             return rules.Caller(None, token, None, now_ms(), force)
         lease = self.outside.lease(agent, seconds=seconds) if claims else None
         instance = lease.instance if lease is not None else self.outside.instance(agent)
-        return rules.Caller(agent, token, lease, now_ms(), force, instance)
+        leads = may_lead and self.outside.leads(agent)
+        return rules.Caller(agent, token, lease, now_ms(), force, instance, leads)
 
     def _remember(self, task: Task) -> None:
         """Keep the token of a claim: later writes of its holder are fenced by it."""
@@ -145,7 +148,7 @@ class ListCore:
         seen.store = cast("TaskStore", Clearing(self.store, gone))  # the rest of a store by __getattr__
         return seen
 
-    def _add(self, draft: Draft, act: Act) -> Task:
+    def _add(self, draft: Draft, act: Act, lease: Lease | None = None) -> Task:
         """Put a draft on the list if the hooks agree, and tell its owner; one that is done already tells nobody.
 
         Raises:
@@ -157,7 +160,7 @@ class ListCore:
                 task_id = task_id or self.store.reserve()
                 self.outside.ask_hooks(event, Task(task_id, *draft), act.by, cancel=self.cancel)
         self.refuse_cancelled()
-        task = self.store.create(draft, act, task_id=task_id)
+        task = self.store.create(draft, act, task_id=task_id, lease=lease)
         if not task.is_done:
             self._tell_owner(task, None, act.by)
         return task

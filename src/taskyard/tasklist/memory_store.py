@@ -44,7 +44,7 @@ class MemoryStore:
             self._last += 1
             return str(self._last)
 
-    def create(self, draft: Draft, act: Act, *, task_id: str | None = None) -> Task:
+    def create(self, draft: Draft, act: Act, *, task_id: str | None = None, lease: Lease | None = None) -> Task:
         """Put a new task on the list."""
         with self._lock:
             for other in (*draft.blocks, *draft.blocked_by):
@@ -61,7 +61,9 @@ class MemoryStore:
                 except NoParent:
                     raise self._missing(parent) from None
             self._save(act, {task.id: task, **self._mirrors(task)})
-            return task
+            if lease is not None:
+                self._leases[task.id] = lease
+            return task._replace(lease=lease)
 
     def _mirrors(self, task: Task) -> dict[str, Task]:
         """The neighbours of a new task, as they look with it."""
@@ -170,12 +172,22 @@ class MemoryStore:
             self._save(act, after)
             return there
 
-    def remove(self, task_ids: Sequence[str], act: Act, *, only_done: bool = False) -> tuple[Task, ...]:
+    def remove(
+        self,
+        task_ids: Sequence[str],
+        act: Act,
+        *,
+        only_done: bool = False,
+        check: Callable[[Facts], None] | None = None,
+    ) -> tuple[Task, ...]:
         """Take tasks off the list, and out of everyone's dependencies."""
         with self._lock:
             gone = {task_id: self._existing(task_id) for task_id in task_ids}
             if only_done:
-                rules.refuse_open(gone.values())
+                graph.refuse_open(gone.values())
+            if check is not None:
+                for task_id, task in gone.items():
+                    check(Facts(task, self._lease(task_id), self._tasks.get, lambda: graph.by_id(self._tasks.values())))
             doomed = set(gone)
             after: dict[str, Task | None] = dict.fromkeys(gone)
             for task in self._tasks.values():

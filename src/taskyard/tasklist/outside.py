@@ -37,6 +37,10 @@ class Outside(Protocol):
         """Whether `agent` is the main agent, who is told to have its work verified."""
         ...
 
+    def leads(self, agent: str | None) -> bool:
+        """Whether `agent` is the lead of the list's team."""
+        ...
+
     def is_guarded(self, event: str) -> bool:
         """Whether any hook listens to `event`."""
         ...
@@ -88,6 +92,10 @@ class Nobody:
     def is_main(self, agent: str | None) -> bool:
         """Whoever names no agent: there are no teams here."""
         return agent is None
+
+    def leads(self, agent: str | None) -> bool:
+        """Nobody: there are no teams here."""
+        return False
 
     def is_guarded(self, event: str) -> bool:
         """Nothing is."""

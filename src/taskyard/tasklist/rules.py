@@ -16,7 +16,6 @@ from taskyard.errors import (
     BadTransition,
     Blocked,
     LeaseLost,
-    StillOpen,
 )
 from taskyard.tasklist.model import Decision, Facts, Lease, Links, Task, TaskStatus
 from taskyard.tasklist.relinking import own_side
@@ -24,7 +23,7 @@ from taskyard.typed import NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Mapping
 
 _PENDING, _DOING, _DONE = TaskStatus.PENDING, TaskStatus.IN_PROGRESS, TaskStatus.COMPLETED
 
@@ -40,6 +39,7 @@ class Caller(NamedTuple):
     now: int = 0  #: epoch ms of the call, a sign of life for a lease that runs out
     force: bool = False  #: a person's word against open blockers and another's claim
     instance: str = ""  #: the one process, job or person behind the name
+    leads: bool = False  #: it leads the team, and may hand on and remove what others hold
 
 
 class Patch(NamedTuple):
@@ -109,7 +109,7 @@ def apply(facts: Facts, patch: Patch, caller: Caller) -> Decision:
     lease = renewed(facts.lease, caller) if is_holder else facts.lease
     decision = Decision(task._replace(**changes) if changes else task, lease)  # type: ignore[arg-type]
     if patch.owner is not None:
-        decision = _assigned(decision, patch.owner or None)
+        decision = _assigned(facts, decision, patch, caller)
     if patch.status is not None:
         facts = facts._replace(task=decision.task, lease=decision.lease)
         decision = _moved(facts, patch.status, caller, owner_named=patch.owner is not None)
@@ -184,6 +184,13 @@ def release(facts: Facts, caller: Caller) -> Decision:
     return Decision(task._replace(owner=None, status=_PENDING), None)
 
 
+def check_removal(facts: Facts, caller: Caller) -> None:
+    """Nobody takes away what another is at work on."""
+    check_token(facts, caller)
+    if not (facts.task.is_done or caller.leads):
+        _check_claim(facts, caller)
+
+
 def give_back(facts: Facts, agent: str) -> Decision:
     """Put the task of an agent that left or died back into the pool, whatever it was held under."""
     if facts.task.owner != agent:
@@ -234,12 +241,6 @@ def merged(metadata: Mapping[str, object], patch: Mapping[str, object]) -> dict[
     return {key: value for key, value in found.items() if not (value is None and key in patch)}
 
 
-def refuse_open(tasks: Iterable[Task]) -> None:
-    """Refuse to put away what is still to be done."""
-    if unfinished := [task.id for task in tasks if not task.is_done]:
-        raise StillOpen(unfinished)
-
-
 def free(tasks: Iterable[Task]) -> list[Task]:
     """The tasks nobody has and nothing holds back, blockers aside."""
     return [
@@ -247,17 +248,6 @@ def free(tasks: Iterable[Task]) -> list[Task]:
         for task in tasks
         if task.status is _PENDING and task.owner is None and not task.is_internal and not task.is_held
     ]
-
-
-def made_ready(done: Task, others: Sequence[Task], look: Mapping[str, Task]) -> tuple[Task, ...]:
-    """Who waited for `done` and for nothing else any more."""
-    return tuple(
-        other
-        for other in others
-        if done.id in other.blocked_by
-        and other.status is _PENDING
-        and all(look[blocker].is_done for blocker in other.blocked_by if blocker in look and blocker != done.id)
-    )
 
 
 def _is_mine(facts: Facts, caller: Caller) -> bool:
@@ -270,11 +260,21 @@ def _is_mine(facts: Facts, caller: Caller) -> bool:
     return bool(caller.instance) and held.instance == caller.instance
 
 
-def _assigned(decision: Decision, owner: str | None) -> Decision:
-    """A new owner starts without a lease: a name until its instance claims."""
-    if owner == decision.task.owner:
+def _assigned(facts: Facts, decision: Decision, patch: Patch, caller: Caller) -> Decision:
+    """Taking a task for oneself is a claim. Another new owner has no lease: it is a name until its instance claims."""
+    task, owner = decision.task, patch.owner or None
+    if task.is_done and patch.status is not _PENDING:
+        return Decision(task._replace(owner=owner), None)  # nothing is left to hold
+    if owner is not None and owner == caller.agent and not caller.force:
+        if task.owner is not None and not task.is_done and not _is_mine(facts, caller):
+            raise _taken(facts, caller, forcible=True)
+        _check_blockers(facts._replace(task=task), caller)
+    elif owner != task.owner and not caller.leads:
+        _check_claim(facts, caller)
+    if owner == task.owner and decision.lease is not None:
         return decision
-    return Decision((_taken_up(decision.task) if owner else decision.task)._replace(owner=owner), None)
+    lease = caller.lease if owner == caller.agent else None
+    return Decision((_taken_up(task) if owner else task)._replace(owner=owner), lease)
 
 
 def _check_blockers(facts: Facts, caller: Caller) -> None:

@@ -44,6 +44,8 @@ class TaskList(Keeping):
     ) -> Task:
         """Put a new pending task on the list. Without a description, the subject stands for it.
 
+        An owner who is the caller itself holds it from the first, as by `claim`.
+
         Raises:
             UsageError: something cannot be stored.
             TaskNotFound: a dependency or the parent names no task.
@@ -61,7 +63,10 @@ class TaskList(Keeping):
             checked_ids(blocked_by),
             self._metadata(metadata, extras),
         )
-        task = self._add(draft, self._act(agent, "create"))
+        taker = agent or self.agent
+        lease = self._caller(None, taker, claims=True).lease if draft.owner and draft.owner == taker else None
+        task = self._add(draft, self._act(agent, "create"), lease)
+        self._remember(task)
         self.outside.changed()
         return task
 
@@ -164,9 +169,13 @@ class TaskList(Keeping):
         """
         return self.update(task_id, status="completed", agent=agent, force=force, token=token)
 
-    def assign(self, task_id: str, owner: str | None, *, agent: str | None = None) -> Task:
-        """Name a new owner, who gets mail; None takes the owner away."""
-        return self.update(task_id, owner=owner or "", agent=agent)
+    def assign(self, task_id: str, owner: str | None, *, agent: str | None = None, force: bool = False) -> Task:
+        """Name a new owner, who gets mail; None takes the owner away. Naming oneself is a claim.
+
+        Raises:
+            AlreadyClaimed: somebody else holds it; its holder, the team's lead, or a person by `force` may.
+        """
+        return self.update(task_id, owner=owner or "", agent=agent, force=force)
 
     def release(self, task_id: str, *, agent: str | None = None, token: str | None = None, force: bool = False) -> Task:
         """Put a task back into the pool: no owner, pending. `force`: also somebody else's."""
@@ -250,8 +259,10 @@ class TaskList(Keeping):
             patching.checked_extras(extras),
             patching.checked_links(task_id, add_blocks, add_blocked_by, remove_blocks, remove_blocked_by),
         )
-        starts = patch.status is TaskStatus.IN_PROGRESS
-        caller = self._caller(task_id, agent or self.agent, token=token, force=force, claims=starts)
+        taker = agent or self.agent
+        claims = patch.status is TaskStatus.IN_PROGRESS or bool(owner and owner == taker)
+        hands_on = owner is not None
+        caller = self._caller(task_id, taker, token=token, force=force, claims=claims, may_lead=hands_on)
         act = self._act(caller.agent, patching.cause_of(patch), force=force)
         before, task = completion.carry_out(self._clearing(clear, extras), task_id, patch, caller, act)
         return self._changed(before, task, caller)

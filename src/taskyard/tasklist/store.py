@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from taskyard.tasklist.graph import Edge
-    from taskyard.tasklist.model import Act, Change, Decision, Draft, Facts, Links, Listing, Task
+    from taskyard.tasklist.model import Act, Change, Decision, Draft, Facts, Lease, Links, Listing, Task
 
     Rule = Callable[[Facts], Decision]
 
@@ -31,8 +31,8 @@ class TaskStore(Protocol):
         """A fresh id, never given out before and never again, for a `create` that may be refused."""
         ...
 
-    def create(self, draft: Draft, act: Act, *, task_id: str | None = None) -> Task:
-        """Put a new task on the list, under a fresh id or a reserved one.
+    def create(self, draft: Draft, act: Act, *, task_id: str | None = None, lease: Lease | None = None) -> Task:
+        """Put a new task on the list, under a fresh id or a reserved one; `lease`: its owner holds it from the first.
 
         Raises:
             TaskNotFound: a dependency or the parent names no task.
@@ -103,8 +103,17 @@ class TaskStore(Protocol):
         """
         ...
 
-    def remove(self, task_ids: Sequence[str], act: Act, *, only_done: bool = False) -> tuple[Task, ...]:
+    def remove(
+        self,
+        task_ids: Sequence[str],
+        act: Act,
+        *,
+        only_done: bool = False,
+        check: Callable[[Facts], None] | None = None,
+    ) -> tuple[Task, ...]:
         """Take tasks off the list, and out of everyone's dependencies: all or none. The log keeps them.
+
+        `check` may refuse any of them; nobody changes them meanwhile.
 
         Raises:
             StillOpen: `only_done`, and some are not completed.

@@ -5,6 +5,7 @@ from __future__ import annotations
 from taskyard.errors import AlreadyExists, Conflict, Cycle, NotFound, StillOpen, TaskNotFound
 from taskyard.tasklist.model import Decision, Draft, Facts, TaskStatus
 from taskyard.testing.acts import act, add, edges, lease, put, refused, take, told
+from taskyard.testing.holding import HOLDING
 from taskyard.testing.races import RACES
 from taskyard.testing.rewiring import REWIRING
 
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 
 def check_task_store(make: Callable[[], TaskStore]) -> None:
     """Assert every promise of `TaskStore`. `make` returns a fresh, empty list each time."""
-    for check in (*_CHECKS, *REWIRING, *RACES):
+    for check in (*_CHECKS, *REWIRING, *HOLDING, *RACES):
         store = make()
         try:
             check(store)
@@ -110,20 +111,6 @@ def _a_rule_sees_the_task_its_blockers_and_everything(store: TaskStore) -> None:
 
     store.update(second, look, act("look"), with_blockers=True, whole_list=True)
     assert found == [second, "one", None, [first, second]]
-
-
-def _a_lease_stands_beside_the_task(store: TaskStore) -> None:
-    task_id, held = add(store), lease()
-    taken = store.update(task_id, take(held), act("claim"))
-    assert (taken.owner, taken.lease) == ("ada", held)
-    assert store.get(task_id) == taken
-    assert tuple(store.list()) == (taken,)
-    start, longer = store.position(), held._replace(kind="time", expires=held.since + 600_000)
-    store.update(task_id, lambda facts: Decision(facts.task, longer), act("renew"))
-    assert store.get(task_id).lease == longer
-    assert told(store, start) == [], "renewing a lease is no change of the task"
-    put(store, task_id, status=TaskStatus.COMPLETED)
-    assert store.get(task_id).lease is None, "a completed task is held by nobody"
 
 
 def _a_lease_that_ran_out_puts_the_task_back(store: TaskStore) -> None:
@@ -286,7 +273,6 @@ _CHECKS: tuple[Callable[[TaskStore], None], ...] = (
     _no_difference_is_no_change,
     _a_rule_that_refuses_changes_nothing,
     _a_rule_sees_the_task_its_blockers_and_everything,
-    _a_lease_stands_beside_the_task,
     _a_lease_that_ran_out_puts_the_task_back,
     _the_third_loss_sets_a_task_aside,
     _claim_next_takes_the_first_that_its_rule_accepts,

@@ -35,11 +35,12 @@ def _claim(args: Args) -> int:
 def _assign_arguments(parser: Parser) -> None:
     parser.add("id", type=task_id, metavar="ID", help="The task.")
     parser.add("agent", metavar="AGENT", help="The new owner; '' for nobody.")
+    parser.add("--force", action="store_true", help="Although somebody else holds it. It is logged.")
 
 
 def _assign(args: Args) -> int:
     with open_yard(args) as yard:
-        return answer_task(args, yard, yard.tasks.assign(args.id, args.agent or None))
+        return answer_task(args, yard, yard.tasks.assign(args.id, args.agent or None, force=args.force))
 
 
 def _release_arguments(parser: Parser) -> None:

@@ -20,6 +20,7 @@ def _add_yes(parser: Parser) -> None:
 def _rm_arguments(parser: Parser) -> None:
     parser.add("ids", type=task_id, nargs="+", metavar="ID", help="The tasks.")
     parser.add("--note", metavar="TEXT", default="", help="Why, for the log.")
+    parser.add("--force", action="store_true", help="Although somebody else holds it. It is logged.")
     _add_yes(parser)
 
 
@@ -29,7 +30,7 @@ def _rm(args: Args) -> int:
         for one in ids:
             yard.tasks.get(one)  # all of them are there, or none is removed
         confirm(args, f"Remove {_counted(len(ids))} from list {yard.tasks.name!r}?")
-        gone = [yard.tasks.delete(one, note=args.note) for one in ids]
+        gone = yard.tasks.delete_all(ids, note=args.note, force=args.force)
         return answer_tasks(args, yard, gone, nothing="")
 
 
