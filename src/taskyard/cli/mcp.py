@@ -110,8 +110,8 @@ def _say(args: Args, ready: Ready) -> None:
 MCP = Command(
     _run,
     _arguments,
-    "Serve the list, background jobs and mail as tools over MCP: to the client at stdin and stdout, which starts it by\n"
-    "itself (`taskyard install` sets that up), or with --http to any number of clients.",
+    "Serve the list, background jobs and mail as tools over MCP: to the client at stdin and stdout, which starts it\n"
+    "by itself (`taskyard install` sets that up), or with --http to any number of clients.",
     examples=(
         "taskyard mcp --agent ada",
         "claude mcp add taskyard -- taskyard mcp",
