@@ -11,8 +11,8 @@ from support.repo import SOURCE, python_files, shown
 
 #: Of `os`, what changes nothing on disk, or does it by calls that are counted.
 _HARMLESS = """
-    fdopen fork fsdecode fsencode getcwd geteuid getpid getppid isatty major makedirs minor register_at_fork strerror
-    ttyname uname walk
+    fdopen fork fsdecode fsencode getcwd geteuid getpid getppid getpriority isatty killpg major makedirs minor
+    register_at_fork sched_getaffinity sched_setaffinity strerror ttyname uname walk
 """
 
 

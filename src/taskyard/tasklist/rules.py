@@ -273,7 +273,7 @@ def _assigned(facts: Facts, decision: Decision, patch: Patch, caller: Caller) ->
         _check_claim(facts, caller)
     if owner == task.owner and decision.lease is not None:
         return decision
-    lease = caller.lease if owner == caller.agent else None
+    lease = caller.lease if owner is not None and owner == caller.agent else None
     return Decision((_taken_up(task) if owner else task)._replace(owner=owner), lease)
 
 
