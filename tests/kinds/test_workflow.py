@@ -32,6 +32,7 @@ def steps_of(job: Job) -> dict[str, str]:
 
 
 @pytest.mark.req("B-01", "K-05", "K-08")
+@pytest.mark.serial  # that a stop takes no longer than it may is one of them
 def test_a_workflow_keeps_the_promises_of_a_job() -> None:
     check_job_handler(
         quick=lambda: workflow({"run": "echo done"}),

@@ -39,6 +39,9 @@ _PATIENCE = 2.0
 #: So many looks in a row must find nobody: one that forks and ends during a look hides its child from it.
 _LOOKS = 2
 
+#: How often we try at least, however slow the machine is.
+_ROUNDS = 5
+
 #: Between two rounds of killing, in seconds.
 _ROUND = 0.002
 
@@ -81,12 +84,13 @@ def _printed(folder: JobFolder) -> int:
 def _end_what_is_left(folder: JobFolder, record: Mapping[str, object]) -> list[int]:
     others = Others(folder)
     others.stop_children(by=f"the loss of {folder.id}", grace=_GRACE)
-    deadline, looks = elapsed() + _PATIENCE, 0
+    deadline, looks, rounds = elapsed() + _PATIENCE, 0, 0
     while True:
+        rounds += 1
         keepers = others.keepers() | {os.getpid()}  # we may be one of them, and must live to write it down
         left = _left(folder, record, keepers)
         looks = 0 if left else looks + 1
-        if looks == _LOOKS or elapsed() > deadline:
+        if looks == _LOOKS or (rounds > _ROUNDS and elapsed() > deadline):
             return left
         for pid in left:
             tree.signal_all(frozen(pid, keepers), signal.SIGKILL)
