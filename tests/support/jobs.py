@@ -6,6 +6,7 @@ import os
 import signal
 from pathlib import Path
 
+from support.wait import until
 from taskyard.disk.processes import stat_fields
 from taskyard.runtime.folder import JobFolder
 from taskyard.runtime.jobs import Jobs
@@ -30,7 +31,9 @@ def marked(word: str) -> list[int]:
 
 
 def kill_keeper(jobs: Jobs, job: Job) -> None:
-    """Kill the keeper of a job, as the kernel would when memory runs out."""
-    keeper = keeper_of(JobFolder(jobs.home, job.id))
+    """Kill the keeper of a job, as the kernel would when memory runs out; it is gone when this returns."""
+    folder = JobFolder(jobs.home, job.id)
+    keeper = keeper_of(folder)
     assert keeper
     os.kill(keeper, signal.SIGKILL)
+    until(lambda: keeper_of(folder) is None)
