@@ -8,7 +8,6 @@ type `result`. A stream that breaks off without one was cut: that is a failure, 
 from __future__ import annotations
 
 import json
-from functools import partial
 
 from taskyard.engines.engine import Said
 from taskyard.engines.process import Program
@@ -38,7 +37,7 @@ class ClaudeStream:
         chosen = ("--model", brief.model) if brief.model else ()
         argv = [*(brief.command or DEFAULT), *ARGUMENTS, *chosen]
         try:
-            program = await Program.start(argv, cwd=brief.cwd, env=brief.env, heard=partial(_heard, watcher))
+            program = await Program.start(argv, brief, watcher)
         except OSError as error:
             return Said(error=f"{argv[0]} cannot be started: {error.strerror}")
         async with program:
@@ -87,7 +86,3 @@ def _message(line: str) -> dict[str, object] | None:
         return as_object(json.loads(line))
     except (ValueError, RecursionError):
         return None
-
-
-def _heard(watcher: Watcher, line: str) -> None:
-    watcher.record({"type": "stderr", "text": line})

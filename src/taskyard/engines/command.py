@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-from functools import partial
 
 from taskyard.engines.engine import Said
 from taskyard.engines.process import Program
@@ -50,7 +49,7 @@ class Command:
         takes_argument = PLACE in brief.command
         argv = [brief.prompt if word == PLACE else word for word in brief.command]
         try:
-            program = await Program.start(argv, cwd=brief.cwd, env=brief.env, heard=partial(_heard, watcher))
+            program = await Program.start(argv, brief, watcher)
         except OSError as error:
             return Said(error=f"{argv[0]} cannot be started: {error.strerror}")
         async with program:
@@ -136,7 +135,3 @@ def _event(line: str) -> dict[str, object] | None:
     except (ValueError, RecursionError):
         return None
     return found if found is not None and found.get("type") in _EVENTS else None
-
-
-def _heard(watcher: Watcher, line: str) -> None:
-    watcher.record({"type": "stderr", "text": line})

@@ -7,7 +7,9 @@ import contextlib
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+    from collections.abc import AsyncIterator, Sequence
+
+    from taskyard.engines.engine import Brief, Watcher
 
 #: Of a longer line the rest is left out, in bytes: a program may print anything.
 LONGEST_LINE = 4 * 1024 * 1024
@@ -24,26 +26,24 @@ _GRACE = 2.0
 class Program:
     """One run of it."""
 
-    def __init__(self, process: asyncio.subprocess.Process, heard: Callable[[str], None]) -> None:
+    def __init__(self, process: asyncio.subprocess.Process, watcher: Watcher) -> None:
         self._process = process
         self._last_words = ""
-        self._heard = heard
+        self._watcher = watcher
         self._listening = asyncio.create_task(self._listen())
 
     @classmethod
-    async def start(
-        cls, argv: Sequence[str], *, cwd: str, env: Mapping[str, str], heard: Callable[[str], None]
-    ) -> Program:
-        """Start it; `heard` is told of each line on its stderr.
+    async def start(cls, argv: Sequence[str], brief: Brief, watcher: Watcher) -> Program:
+        """Start it where the brief says; what it prints on stderr is in the transcript.
 
         Raises:
             OSError: it cannot be.
         """
         pipe = asyncio.subprocess.PIPE
         process = await asyncio.create_subprocess_exec(
-            *argv, cwd=cwd, env=dict(env), stdin=pipe, stdout=pipe, stderr=pipe
+            *argv, cwd=brief.cwd, env=dict(brief.env), stdin=pipe, stdout=pipe, stderr=pipe
         )
-        return cls(process, heard)
+        return cls(process, watcher)
 
     async def lines(self) -> AsyncIterator[str]:
         """What it prints, a line each, whatever bytes they are."""
@@ -95,7 +95,7 @@ class Program:
         assert self._process.stderr is not None
         async for line in _lines(self._process.stderr):
             self._last_words = f"{self._last_words}{line}\n"[-_LAST_WORDS:]
-            self._heard(line)
+            self._watcher.record({"type": "stderr", "text": line})
 
 
 async def _lines(stream: asyncio.StreamReader) -> AsyncIterator[str]:

@@ -125,7 +125,7 @@ class Workflow(NamedTuple):
     def from_json(cls, arguments: Mapping[str, object]) -> Self:
         """The record that `wanted().arguments` was made from."""
         known = {name: arguments[name] for name in cls._fields if name in arguments}
-        return cls(**{**known, "definition": as_object(known.get("definition")) or {}})  # type: ignore[arg-type]
+        return cls(**{**known, "definition": as_object(known.get("definition")) or {}})  # type: ignore[arg-type]  # by `wanted`
 
     async def run(self, context: JobContext) -> Outcome:
         """Run every step that did not run before."""

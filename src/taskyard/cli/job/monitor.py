@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from taskyard.cli.command import Command
-from taskyard.cli.job.shared import EXITS, as_our_fault, jobs_of
-from taskyard.cli.output import answer
+from taskyard.cli.job.shared import EXITS, start_or_watch
 from taskyard.cli.values import seconds
 from taskyard.kinds.monitor import LEVELS, Monitor
-from taskyard.view.job_records import job_json
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -55,13 +53,7 @@ def _run(args: Args) -> int:
         not args.no_notices,
         args.name,
     )
-    jobs = jobs_of(args)
-    if not args.detach:
-        from taskyard.cli.job.foreground import run
-
-        return as_our_fault(lambda args: run(args, jobs, spec))(args)
-    job = jobs.start(spec)
-    return answer(args, lambda: job_json(job), lambda: [job.id], ids=[job.id])
+    return start_or_watch(args, spec)
 
 
 MONITOR = Command(

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from taskyard.cli.command import Args
     from taskyard.cli.parser import Parser
+    from taskyard.runtime.kind import Spec
     from taskyard.runtime.model import Job
 
 #: As shells and `timeout` say it.
@@ -76,6 +77,20 @@ def as_our_fault(run: Callable[[Args], int]) -> Callable[[Args], int]:
             return OUR_FAULT
 
     return told_apart
+
+
+def start_or_watch(args: Args, spec: Spec) -> int:
+    """Leave a job in the background and answer with its id, or watch it from here and end as it did."""
+    jobs = jobs_of(args)
+    if not args.detach:
+        from taskyard.cli.job.foreground import run
+
+        return as_our_fault(lambda args: run(args, jobs, spec))(args)
+    from taskyard.cli.output import answer
+    from taskyard.view.job_records import job_json
+
+    job = jobs.start(spec)
+    return answer(args, lambda: job_json(job), lambda: [job.id], ids=[job.id])
 
 
 def one_or_all(shown: Sequence[object], *, asked_for_one: bool) -> object:

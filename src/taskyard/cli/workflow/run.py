@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from taskyard.cli.command import Command
-from taskyard.cli.job.shared import EXITS, as_our_fault, jobs_of
-from taskyard.cli.output import answer
+from taskyard.cli.job.shared import EXITS, start_or_watch
 from taskyard.cli.values import assignment
 from taskyard.kinds.workflow import Workflow
-from taskyard.view.job_records import job_json
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -44,14 +42,7 @@ def _resume(args: Args) -> int:
 
 
 def _started(args: Args, spec: Workflow) -> int:
-    spec = spec._replace(on_parent_exit=args.on_parent_exit)
-    jobs = jobs_of(args)
-    if not args.detach:
-        from taskyard.cli.job.foreground import run
-
-        return as_our_fault(lambda args: run(args, jobs, spec))(args)
-    job = jobs.start(spec)
-    return answer(args, lambda: job_json(job), lambda: [job.id], ids=[job.id])
+    return start_or_watch(args, spec._replace(on_parent_exit=args.on_parent_exit))
 
 
 RUN = Command(
