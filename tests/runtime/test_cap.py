@@ -69,8 +69,9 @@ def test_where_nothing_can_be_freed_one_that_ignores_term_is_not_waited_for(hole
 @pytest.mark.req("O-04")
 @pytest.mark.serial  # how soon a keeper is woken is the point of it
 def test_the_cap_holds_also_while_a_job_takes_its_time_to_end(jobs: Jobs) -> None:
-    cap = 64_000_000
-    job = jobs.start(Shell("trap '' TERM; echo up; while :; do yes | head -c 10000000; done", output_cap=cap, grace=1))
+    cap = 4_000_000
+    loop = "while :; do yes | head -c 1000000; sleep 0.02; done"
+    job = jobs.start(Shell(f"trap '' TERM; echo up; {loop}", output_cap=cap, grace=2))
     until(lambda: os.path.getsize(job.output_file) > 0)
     child = os.fork()
     if child == 0:

@@ -279,6 +279,20 @@ def test_the_last_line_is_the_last_that_says_something(tmp_path: Path, text: byt
     assert Output(written(str(tmp_path), text)).last_line() == expected
 
 
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (b"one\ntw", b"one"),
+        (b"10 %\r20", b"10 %"),
+        (b"one\n\n tw", b"one"),
+        (b"Name: ", b"Name:"),
+        (b"\nName: ", b"Name:"),
+    ],
+)
+def test_half_a_line_is_not_the_last_whole_one(tmp_path: Path, text: bytes, expected: bytes) -> None:
+    assert Output(written(str(tmp_path), text)).last_line(whole=True) == expected
+
+
 @pytest.mark.req("O-07")
 def test_a_model_is_given_the_end_of_a_large_output(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = written(str(tmp_path), b"start" + "é".encode() * 50_000 + b"end")

@@ -75,6 +75,6 @@ async def _printed(folder: Folder, seconds: float) -> None:
 
 
 def last_line(output: Output) -> str:
-    """What was printed last, on one line, made safe."""
-    line = " ".join(for_terminal(output.last_line()).split())
+    """What was printed last, on one line, made safe; not half of what is being printed right now."""
+    line = " ".join(for_terminal(output.last_line(whole=True)).split())
     return line if len(line) <= _LONGEST_LINE else line[: _LONGEST_LINE - 1] + "…"

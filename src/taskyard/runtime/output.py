@@ -94,9 +94,14 @@ class Output:
         """The offset behind the newest byte there is now."""
         return self.tail_bytes(0).next_offset
 
-    def last_line(self) -> bytes:
-        """The newest line that says something; of a line that was overwritten, its last form."""
-        text = self.tail_bytes(_LAST_LINE).text.replace(b"\r", b"\n").rstrip()
+    def last_line(self, *, whole: bool = False) -> bytes:
+        """The newest line that says something; of a line that was overwritten, its last form.
+
+        `whole` passes over a line that is still being written, unless it is the first.
+        """
+        text = self.tail_bytes(_LAST_LINE).text.replace(b"\r", b"\n")
+        ended = text[: text.rfind(b"\n") + 1].rstrip()
+        text = ended if whole and ended else text.rstrip()
         return text[text.rfind(b"\n") + 1 :]
 
     def for_model(self, limit: int | None = None) -> ModelText:
