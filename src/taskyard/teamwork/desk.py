@@ -157,6 +157,7 @@ class Desk:
             if open_blockers(task, by_id):
                 continue
             try:
+                self._yard.tasks.claim(task.id)  # a fresh claim: it may have held this one before
                 return self._yard.tasks.start(task.id)
             except (Conflict, NotFound, Damaged):
                 continue  # taken back, or blocked again
@@ -230,7 +231,10 @@ class Desk:
 
     def mail(self) -> list[Message]:
         """What waits for it, now in its hands."""
-        return self._post.take(self.who.name, limit=_BITE)
+        try:
+            return self._post.take(self.who.name, limit=_BITE)
+        except FileNotFoundError:
+            return []  # its box went with a team that was dissolved
 
     def read(self, message_id: str) -> None:
         """A message was dealt with."""
@@ -259,5 +263,5 @@ class Desk:
         """Send mail. What it tells of has happened: mail that cannot be sent is reported, and undoes nothing."""
         try:
             self._post.inform(self.who.name, recipient, text, type=type, data=data)
-        except TaskyardError as error:
+        except (TaskyardError, OSError) as error:  # its folders go with a team that is dissolved
             self._report(f"No mail to {recipient!r}: {error}")
