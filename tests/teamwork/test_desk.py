@@ -13,6 +13,7 @@ import pytest
 import taskyard
 from support.teams import SOON, easily, team, until
 from taskyard import TaskStatus, Teammate
+from taskyard.disk.kernel_lock import RangeLock
 from taskyard.teamwork import Turn, Working
 
 CONFIG: dict[str, Any] = {
@@ -113,5 +114,23 @@ def test_one_teammates_end_releases_only_its_own() -> None:
             assert yard.tasks.get(owners["m1"]).status is TaskStatus.PENDING
             for name in ("m0", "m2"):
                 assert yard.tasks.get(owners[name]).owner == name
+
+    asyncio.run(scene())
+
+
+@pytest.mark.req("M-04", "L-04")
+def test_a_lock_that_somebody_holds_for_long_does_not_end_a_teammate(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TASKYARD_LOCK_TIMEOUT", "0.2")
+
+    async def scene() -> None:
+        async with team() as yard:
+            task = yard.tasks.create("Locked")
+            folder = Path(os.environ["CLAUDE_CONFIG_DIR"], "tasks", "crew")
+            with RangeLock(str(folder / ".taskyard" / "lock")) as lock:
+                lock.take(int(task.id), timeout=SOON, what="a test's task")
+                job = await yard.jobs.start(Working(Teammate("ada", "crew"), easily))
+                await asyncio.sleep(0.4)  # longer than it waits at once: that is what is tested
+            ended = await yard.jobs.wait(job.id, timeout=SOON)
+            assert (ended.status.value, ended.facts["completed"]) == ("completed", [task.id])
 
     asyncio.run(scene())
