@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -216,13 +217,13 @@ def test_it_begins_when_it_is_time_or_forced_and_never_beside_another(
     few = Memory(tmp_path, sessions=4)
     with pytest.raises(DreamHeld, match="4 of 5 sessions") as held:
         jobs.start(dream(few))
-    assert held.value.held_by == ["sessions"]
+    assert held.value.held_by == ("sessions",)
     monkeypatch.setenv("TASKYARD_DREAM_SESSIONS", "4")
     an_hour_ago = time.time() - 3600
     os.utime(few.side.lock, (an_hour_ago, an_hour_ago))
     with pytest.raises(DreamHeld, match=r"the last one was 1h .* the gate opens in 2[23]h") as held:
         jobs.start(dream(few))
-    assert held.value.opens_at == pytest.approx(an_hour_ago + 86_400, abs=1)
+    assert held.value.opens_at == pytest.approx((an_hour_ago + 86_400) * 1000, abs=10)
     monkeypatch.setenv("TASKYARD_DREAM_ENABLED", "no")
     with pytest.raises(DreamHeld, match="turned off"):
         jobs.start(dream(few))
@@ -233,6 +234,33 @@ def test_it_begins_when_it_is_time_or_forced_and_never_beside_another(
     assert second.end is not None
     assert "a dream is at work" in second.end.error
     assert jobs.get(first.id).status.value == "running"
+
+
+STREAM = """
+import json, pathlib, sys
+assert sys.argv[1:4] == ["--permission-mode", "acceptEdits", "--add-dir"], sys.argv
+prompt = sys.stdin.read()
+def say(**event):
+    print(json.dumps(event), flush=True)
+if "stage 3 of 4" in prompt:
+    used = {"type": "tool_use", "name": "Write", "input": {"file_path": "new.md"}}
+    say(type="assistant", message={"content": [used], "usage": {"input_tokens": 100, "output_tokens": 7}})
+    pathlib.Path("new.md").write_text(str(len(list(pathlib.Path(sys.argv[4]).iterdir()))))
+say(type="result", subtype="success", is_error=False, result="done", total_cost_usd=0.25)
+"""
+
+
+@pytest.mark.req("K-07")
+def test_it_runs_on_any_engine_and_claude_code_may_edit_the_copy(jobs: Jobs, memory: Memory, tmp_path: Path) -> None:
+    claude = tmp_path / "claude"
+    claude.write_text(f"#!{sys.executable}\n{STREAM}", encoding="utf-8")
+    claude.chmod(0o755)
+    job = jobs.run(dream(memory, engine="claude-stream")._replace(command=[str(claude)]), timeout=50)
+
+    assert job.status.value == "completed", job.end
+    assert memory.texts["new.md"] == "5"
+    assert (job.facts["phase"], job.facts["costUsd"]) == ("updating", 1.0)
+    assert job.facts["usage"]["total_tokens"] == 107  # type: ignore[index]
 
 
 @pytest.mark.req("B-01")

@@ -67,4 +67,5 @@ def refuse(found: Gate) -> None:
     if not found.is_open:
         is_forcible = gate.RUNNING not in found.held_by
         why = gate.words(found, now=time.time())
-        raise DreamHeld(found.held_by, why, opens_at=found.opens_at, forcible=is_forcible)
+        opens = None if found.opens_at is None else round(found.opens_at * 1000)
+        raise DreamHeld(found.held_by, why, opens_at=opens, forcible=is_forcible)

@@ -52,7 +52,8 @@ class DreamWatch:
         self._before = trees.signature(stage)
         self._progress = Progress()
         self._began = time.monotonic()
-        self._cost: float | None = None
+        self._cost: float | None = None  #: of the stages before, and of this one
+        self._stage_cost = 0.0
         self._phase = STARTING
         self._room = _LONGEST_TRANSCRIPT
         self._transcript = _open_transcript(context)
@@ -79,7 +80,8 @@ class DreamWatch:
     def costs(self, usd: float) -> None:
         """Remember what one stage has cost so far."""
         if 0 <= usd < float("inf"):
-            self._cost = usd
+            self._cost = (self._cost or 0.0) - self._stage_cost + usd
+            self._stage_cost = usd
 
     async def ask(self, question: str) -> str | None:
         """Nobody is there to be asked."""
@@ -94,6 +96,7 @@ class DreamWatch:
 
     def enters(self, stage: str) -> None:
         """Tell which of the four stages begins."""
+        self._stage_cost = 0.0
         self._context.tell(stage=stage)
         self._context.progress(usage=self._usage(), stage=stage, phase=self._phase)
 

@@ -63,8 +63,9 @@ class DreamHeld(Conflict):
     code = "dream_held"
 
     def __init__(
-        self, held_by: Sequence[str], why: str, *, opens_at: float | None = None, forcible: bool = False
+        self, held_by: Sequence[str], why: str, *, opens_at: int | None = None, forcible: bool = False
     ) -> None:
+        """`opens_at`: epoch ms, if time alone opens the gate."""
         super().__init__(f"No dream now: {why}.", "--force dreams all the same." if forcible else "")
-        self.held_by = list(held_by)
+        self.held_by = tuple(held_by)
         self.opens_at = opens_at

@@ -1,4 +1,4 @@
-"""The transcripts of agents that ran as jobs, and sources of somebody else's."""
+"""The transcripts of agents that ran as jobs."""
 
 from __future__ import annotations
 
@@ -8,10 +8,8 @@ from pathlib import Path
 import pytest
 
 from taskyard import paths
-from taskyard.dreaming import sources
 from taskyard.dreaming.sources.ours import AgentJobs
 from taskyard.dreaming.sources.source import Project
-from taskyard.errors import BadValue
 from taskyard.kinds.agent import Agent
 from taskyard.kinds.shell import Shell
 from taskyard.runtime.jobs import Jobs
@@ -37,8 +35,3 @@ def test_an_agent_of_this_project_is_a_session_and_no_other_job_is(tmp_path: Pat
     assert found.id == agent.id
     told = AgentJobs().read(found, 1000)
     assert told.text == "USER: remember the milk\n\nASSISTANT: remember the milk"
-
-
-def test_a_source_that_is_not_there_is_named() -> None:
-    with pytest.raises(BadValue, match=r"claude, .*taskyard"):
-        sources.find("codx")

@@ -36,9 +36,9 @@ def where(parser: Parser) -> None:
 
 def _arguments(parser: Parser) -> None:
     where(parser)
-    parser.add("--engine", default="", metavar="NAME", help="What it runs on: see `taskyard engines`.")
+    parser.add("--engine", default="", metavar="ENGINE", help="What it runs on: see `taskyard engines`.")
     parser.add("--command", default="", metavar="CMD", help="The program of an engine that is one, with its words.")
-    parser.add("--model", metavar="NAME", help="The model, where the engine lets one choose.")
+    parser.add("--model", metavar="MODEL", help="The model, where the engine lets one choose.")
     parser.add("--timeout", type=seconds, metavar="TIME", help="End it after this long: 30m.")
     parser.add("-d", "--detach", action="store_true", help="Leave it in the background, and print its id.")
     parser.add("--force", action="store_true", help="Also if it is not the time.")
