@@ -123,6 +123,7 @@ def test_a_folder_that_somebody_else_changed_meanwhile_is_left_as_it_is(
     claim, base = dreamt(side)
     if moment == "before":
         write(Path(side.memory), a="theirs")
+        monkeypatch.setattr(exchange, "try_swap", None)  # not even for a moment is there another in its place
     else:
         original = lock.write_claim
 
@@ -157,7 +158,7 @@ def test_a_death_while_a_change_of_somebody_else_is_put_back_loses_neither(tmp_p
             write(Path(side.memory), a="theirs")
 
         def act() -> None:
-            lock.write_claim = written_meanwhile  # in a child, which ends soon
+            lock.write_claim = written_meanwhile  # type: ignore[assignment]  # in a child, which ends soon
             try:
                 applying.put_in_place(side, claim, base, job="d12345678")
             except Conflict:

@@ -15,6 +15,7 @@ from support.dreams import GOOD, PRIOR, Memory, transcript
 from support.wait import until
 from taskyard.dreaming import applying
 from taskyard.errors import BadValue, DreamHeld, EngineNotFound, UsageError
+from taskyard.runtime.folder import JobFolder
 from taskyard.runtime.jobs import Jobs
 from taskyard.runtime.notices import Outbox
 from taskyard.testing import check_job_handler
@@ -54,8 +55,9 @@ def test_it_is_for_people_only(jobs: Jobs, memory: Memory) -> None:
     job = jobs.wait(jobs.start(dream(memory)).id, timeout=50)
 
     assert job.status.value == "completed"
+    until(lambda: not os.path.lexists(JobFolder(jobs.home, job.id).living))  # all is told that is to be told
+    assert Outbox(jobs.home, None).waiting() == Outbox(jobs.home, "ada").waiting() == []
     assert jobs.output(job.id).output == jobs.output(job.id, transcript=True).output == ""
-    assert Outbox(jobs.home, "ada").waiting() == []
     lines = transcript(jobs.home, job)
     assert [line["stage"] for line in lines if line["type"] == "prompt"] == ["orient", "gather", "consolidate", "prune"]
     assert lines[-1]["type"] == "note"
@@ -261,6 +263,21 @@ def test_it_runs_on_any_engine_and_claude_code_may_edit_the_copy(jobs: Jobs, mem
     assert memory.texts["new.md"] == "5"
     assert (job.facts["phase"], job.facts["costUsd"]) == ("updating", 1.0)
     assert job.facts["usage"]["total_tokens"] == 107  # type: ignore[index]
+
+
+@pytest.mark.req("K-07")
+def test_the_gate_is_asked_again_when_its_turn_has_come(jobs: Jobs, memory: Memory, tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "go")
+    gone = jobs.start(taskyard.Shell(f"read line < {tmp_path}/go"))
+    first = jobs.start(dream(memory), after_any=[gone.id])
+    second = jobs.start(dream(memory), after_any=[first.id])
+    (tmp_path / "go").write_text("now\n")
+
+    assert jobs.wait(first.id, timeout=50).status.value == "completed"
+    held = jobs.wait(second.id, timeout=50)
+    assert held.end is not None
+    assert "No dream now: the last one was" in held.end.error
+    assert len(applying.copies(memory.side)) == 1
 
 
 @pytest.mark.req("B-01")

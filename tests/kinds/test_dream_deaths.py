@@ -70,14 +70,15 @@ def test_after_a_kill_the_next_look_puts_the_time_back(jobs: Jobs, tmp_path: Pat
 
 
 @pytest.mark.req("K-07")
-def test_the_next_dream_clears_up_after_one_that_was_killed(jobs: Jobs, tmp_path: Path) -> None:
+@pytest.mark.parametrize("force", [False, True])
+def test_the_next_dream_clears_up_after_one_that_was_killed(jobs: Jobs, tmp_path: Path, force: bool) -> None:
     memory = Memory(tmp_path)
     job = begun(jobs, endless(memory))
     assert job.pid is not None
     os.kill(job.pid, signal.SIGKILL)
     jobs.wait(job.id, timeout=30)
 
-    spec = endless(memory)._replace(command=memory.program(GOOD), force=False)
+    spec = endless(memory)._replace(command=memory.program(GOOD), force=force)
     done = jobs.run(spec, timeout=50)
 
     assert done.status.value == "completed", done.end

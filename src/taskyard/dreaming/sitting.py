@@ -169,7 +169,7 @@ class _Dream:
                     break
                 notes.append((stage, said.text))
             watch.see()
-            return before, error, {**watch.facts(), "stage": "" if not error else stage}
+            return before, error, watch.facts()
         finally:
             watch.close()
 
