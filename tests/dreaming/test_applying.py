@@ -199,6 +199,8 @@ def test_an_earlier_state_is_put_back_and_that_too_can_be_undone(tmp_path: Path,
     assert lock.last_done(side) == done
     applying.undo(side)
     assert texts(side.memory) == NEW
+    with lock.hold(side), pytest.raises(DreamHeld):
+        applying.undo(side)
     applying.undo(side, applying.copies(side)[-1].name)
     assert "a" in os.listdir(side.memory)
     with pytest.raises(NotFound, match="nope"):
