@@ -207,6 +207,18 @@ def test_an_earlier_state_is_put_back_and_that_too_can_be_undone(tmp_path: Path,
         applying.undo(side, "nope")
 
 
+def test_where_a_power_cut_must_be_survived_all_is_on_disk_before_folders_change_places(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    side = scene(tmp_path)
+    claim, base = dreamt(side)
+    seen: list[str] = []
+    monkeypatch.setattr(os, "sync", lambda: seen.append("sync " + texts(side.memory)["a"]))
+    monkeypatch.setattr(applying, "sync_folder", lambda _: seen.append("folder " + texts(side.memory)["a"]))
+    applying.put_in_place(side, claim, base, job="d12345678", sync=True)
+    assert seen == ["sync old", "folder new", "folder new"]
+
+
 @pytest.mark.req("K-07")
 def test_so_many_earlier_states_are_kept_and_no_more(tmp_path: Path) -> None:
     side = scene(tmp_path)

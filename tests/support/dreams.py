@@ -67,7 +67,7 @@ class Memory:
     def program(self, body: str) -> list[str]:
         path = self._programs / f"dreamer{len(os.listdir(self._programs))}.py"
         path.write_text(_PROGRAM.format(body=body), encoding="utf-8")
-        return [sys.executable, str(path)]
+        return [sys.executable, "-I", "-S", str(path)]  # it starts four times a dream
 
     @property
     def texts(self) -> dict[str, str]:

@@ -18,7 +18,7 @@ import stat
 import time
 
 from taskyard.disk import exchange
-from taskyard.disk.files import storage_error
+from taskyard.disk.files import storage_error, sync_folder
 from taskyard.dreaming import lock, trees
 from taskyard.errors import Conflict, NotFound, StorageError
 from taskyard.runtime.sweeping import remove_folder
@@ -41,7 +41,7 @@ class Copy(NamedTuple):
     path: str
 
 
-def put_in_place(side: Side, claim: Mapping[str, object], base: str, *, job: str) -> str:
+def put_in_place(side: Side, claim: Mapping[str, object], base: str, *, job: str, sync: bool = False) -> str:
     """Have the staged copy and the memory folder change places; the old copy's name. Under the lock.
 
     Args:
@@ -49,6 +49,7 @@ def put_in_place(side: Side, claim: Mapping[str, object], base: str, *, job: str
         claim: As it stands on disk.
         base: The fingerprint of the folder that the staged copy was made from.
         job: Who does it.
+        sync: See that it survives a power cut, as the setting `durability` may ask.
 
     Raises:
         Conflict: the folder is another by now; it stays as it is, and the result is in `kept`.
@@ -62,11 +63,16 @@ def put_in_place(side: Side, claim: Mapping[str, object], base: str, *, job: str
             raise _changed(side, copy)
         step = {"copy": copy, "inode": os.stat(side.stage).st_ino, "base": base}
         lock.write_claim(side, {**claim, "applying": step})
+        if sync:
+            os.sync()  # who wrote the copy is gone, and with it the descriptors to sync
         if not exchange.try_swap(side.stage, side.memory):
             os.rename(side.memory, f"{side.old}/{copy}")
             os.rename(side.stage, side.memory)
         if not _old_is_kept(side, copy, base):
             raise _changed(side, copy)
+        if sync:
+            sync_folder(os.path.dirname(side.memory))
+            sync_folder(side.old)
     except OSError as error:
         raise storage_error(side.memory, error) from error
     return copy

@@ -124,6 +124,7 @@ class _Dream:
         before, error, facts = await self._dreamt()
         if error:
             return Outcome(error=error, facts=facts)
+        settings = config.load()
         after = trees.read(self._scene.stage)
         made = changes.between(before, after)
         self._write_diff(made)
@@ -134,9 +135,11 @@ class _Dream:
             return Outcome(error=f"{refusal} The result is in {place}.", facts=facts)
         if made.touched or _folders(before) != _folders(after):
             trees.put_links(before, self._scene.stage)
-            facts["copy"] = applying.put_in_place(side, claim, trees.fingerprint(before), job=self._context.id)
+            facts["copy"] = applying.put_in_place(
+                side, claim, trees.fingerprint(before), job=self._context.id, sync=settings.durability == "power"
+            )
         lock.end_claim(side)
-        applying.prune(side, config.load().dream_copies)
+        applying.prune(side, settings.dream_copies)
         return self._done(made, facts)
 
     async def rehearse(self) -> Outcome:
