@@ -31,7 +31,7 @@ _LOOK = 0.5
 def where(parser: Parser) -> None:
     """Which memory, and whose sessions."""
     parser.add("--memory", default="", metavar="DIR", help="The folder, or `claude` or `taskyard` for theirs.")
-    parser.add("--source", type=word_list, default=[], metavar="NAMES", dest="sources", help="Of sessions: claude,…")
+    parser.add("--source", type=word_list, default=[], metavar="NAMES", dest="sources", help="Of sessions, if not the setting: claude,taskyard.")
 
 
 def _arguments(parser: Parser) -> None:
@@ -145,6 +145,7 @@ DREAM = Command(
         "taskyard dream --engine claude",
         "taskyard dream --dry-run --command my-agent",
         "taskyard dream --auto --engine claude      as a hook at the end of a session",
+        "taskyard dream status                      also: history, undo",
     ),
     exits=(*EXITS, "5  it is not the time, or another is at work", "130  Ctrl+C"),
 )

@@ -59,7 +59,7 @@ def _status_lines(memory: str, found: Gate, job: str | None, copies: int) -> Ite
     yield f"gate       {'open: `taskyard dream` begins one' if found.is_open else 'shut: ' + why}"
     if job:
         yield f"at work    {safe(job)}"
-    yield f"history    {copies} earlier states"
+    yield f"history    {copies} earlier state{'' if copies == 1 else 's'}"
 
 
 def _history(args: Args) -> int:
