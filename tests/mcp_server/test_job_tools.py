@@ -12,7 +12,9 @@ import pytest
 
 from support.dreams import PRIOR, Memory
 from support.mcp_server import Model, Said, talk
+from support.wait import until
 from taskyard.kinds.dream import Dream
+from taskyard.runtime.folder import JobFolder
 from taskyard.runtime.jobs import Jobs
 
 
@@ -72,6 +74,8 @@ class Waiting:
     async def for_end(self, job_id: str) -> None:
         job = await anyio.to_thread.run_sync(lambda: self._jobs.wait(job_id, timeout=20))
         assert job.is_final
+        living = JobFolder(home(), job_id).living
+        await anyio.to_thread.run_sync(lambda: until(lambda: not os.path.lexists(living)))  # the news is on its way
 
 
 @pytest.mark.req("T-03", "B-11")

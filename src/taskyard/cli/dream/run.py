@@ -31,7 +31,14 @@ _LOOK = 0.5
 def where(parser: Parser) -> None:
     """Which memory, and whose sessions."""
     parser.add("--memory", default="", metavar="DIR", help="The folder, or `claude` or `taskyard` for theirs.")
-    parser.add("--source", type=word_list, default=[], metavar="NAMES", dest="sources", help="Of sessions, if not the setting: claude,taskyard.")
+    parser.add(
+        "--source",
+        type=word_list,
+        default=[],
+        metavar="NAMES",
+        dest="sources",
+        help="Of sessions, if not the setting: claude,taskyard.",
+    )
 
 
 def _arguments(parser: Parser) -> None:
