@@ -93,6 +93,4 @@ def test_the_cap_holds_for_the_fastest_writer_whose_starter_is_dead(
     assert numbers == sorted(set(numbers))
     assert on_disk(job.output_file) < cap
     assert orphans(home) == {}
-    print(
-        f"{writer}: {end.size / 1e6 / wrote:,.0f} MB a second, at most {most / cap:.0%} of the cap in {counted} s"
-    )
+    print(f"{writer}: {end.size / 1e6 / wrote:,.0f} MB a second, at most {most / cap:.0%} of the cap in {counted} s")
