@@ -23,6 +23,10 @@ _CHUNK = 65_536
 _GRACE = 2.0
 
 
+#: Seconds in which one that nobody talks to any more ends by itself: with the rest, less than the grace of a job.
+_HANGING_UP = 1.0
+
+
 class Program:
     """One run of it."""
 
@@ -31,6 +35,7 @@ class Program:
         self._last_words = ""
         self._watcher = watcher
         self._listening = asyncio.create_task(self._listen())
+        self._feeding: asyncio.Task[None] | None = None
 
     @classmethod
     async def start(cls, argv: Sequence[str], brief: Brief, watcher: Watcher) -> Program:
@@ -61,6 +66,17 @@ class Program:
             if last:
                 stdin.close()
 
+    def feed(self, text: str) -> None:
+        """Give it all it will ever read, while it is listened to: it may print a lot before it reads."""
+        self._feeding = asyncio.create_task(self.say(text, last=True))
+
+    async def hang_up(self) -> None:
+        """Nothing more is said to it: one that lives from that ends by itself, in good order."""
+        if self._process.stdin is not None:
+            self._process.stdin.close()
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self._process.wait(), _HANGING_UP)
+
     async def ended(self) -> int:
         """Its exit code; below 0, the signal that ended it."""
         code = await self._process.wait()
@@ -84,6 +100,8 @@ class Program:
                     self._process.kill()
                 await self._process.wait()
         self._listening.cancel()
+        if self._feeding is not None:
+            self._feeding.cancel()
 
     async def __aenter__(self) -> Program:
         return self
