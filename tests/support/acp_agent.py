@@ -14,7 +14,6 @@ from acp import (
     InitializeResponse,
     NewSessionResponse,
     PromptResponse,
-    RequestError,
     run_agent,
     start_tool_call,
     update_agent_message_text,
@@ -24,7 +23,6 @@ from acp import (
 from acp.helpers import text_block, tool_content
 from acp.schema import (
     AgentCapabilities,
-    AuthMethodAgent,
     Cost,
     McpServerStdio,
     PermissionOption,
@@ -72,23 +70,24 @@ class Agent:
         self.client = conn
 
     async def initialize(self, protocol_version: int, **_: Any) -> InitializeResponse:
-        if self.does == "old":
-            return InitializeResponse(protocol_version=0)
-        able = SessionCapabilities(resume=SessionResumeCapabilities()) if self.does == "resumes" else None
+        able = SessionCapabilities(resume=SessionResumeCapabilities() if self.does == "resumes" else None)
         return InitializeResponse(
             protocol_version=PROTOCOL_VERSION,
-            agent_capabilities=AgentCapabilities(session_capabilities=able) if able else AgentCapabilities(),
-            auth_methods=[AuthMethodAgent(id="login", name="Log in with a browser")],
+            agent_capabilities=AgentCapabilities(load_session=self.does == "loads", session_capabilities=able),
         )
 
     async def new_session(self, cwd: str, mcp_servers: Any = None, **_: Any) -> NewSessionResponse:
-        if self.does == "login":
-            raise RequestError.auth_required()
         self.servers = mcp_servers or []
         return NewSessionResponse(session_id=f"new-{uuid.uuid4().hex}", config_options=[MODEL])
 
     async def resume_session(self, session_id: str, **_: Any) -> dict[str, Any]:
         self.turns = 1
+        return {}
+
+    async def load_session(self, session_id: str, **_: Any) -> dict[str, Any]:
+        """With all that was said before, as the protocol has it."""
+        self.turns = 1
+        await self._say(session_id, "You said: one")
         return {}
 
     async def set_config_option(self, config_id: str, session_id: str, value: str, **_: Any) -> dict[str, Any]:
@@ -113,7 +112,7 @@ class Agent:
         await self._say(session, f"{text} (turn {self.turns}, {self.model}, in {os.getcwd()})")
         return PromptResponse(stop_reason="end_turn")
 
-    _resumes = _echo
+    _resumes = _loads = _echo
 
     async def _works(self, text: str, session: str) -> PromptResponse:
         send = self.client.session_update
@@ -152,23 +151,6 @@ class Agent:
         os.mkdir("cancelled")
         return PromptResponse(stop_reason="cancelled")
 
-    async def _refuses(self, text: str, session: str) -> PromptResponse:
-        await self._say(session, "I had begun.")
-        return PromptResponse(stop_reason=text)  # type: ignore[arg-type]  # the prompt names it
-
-    async def _fails(self, text: str, session: str) -> PromptResponse:
-        raise RequestError(-32603, "Internal error", {"details": text})
-
-    async def _dies(self, text: str, session: str) -> PromptResponse:
-        await self._say(session, "Half an ans")
-        sys.stderr.write("out of memory\n")
-        sys.stderr.flush()
-        os._exit(3)
-
-    async def _sleeps(self, text: str, session: str) -> PromptResponse:
-        await asyncio.sleep(3600)
-        raise AssertionError
-
     async def _uses(self, text: str, session: str) -> PromptResponse:
         """The tools it was handed: adds a task by them."""
         from mcp.client.client import Client
@@ -184,4 +166,4 @@ class Agent:
 
 
 if __name__ == "__main__":
-    asyncio.run(run_agent(Agent(sys.argv[1])))  # type: ignore[arg-type]  # what a test needs of one
+    asyncio.run(run_agent(Agent(sys.argv[1]), use_unstable_protocol=True))  # type: ignore[arg-type]  # what we need

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 
+from taskyard import children
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Sequence
@@ -18,9 +20,6 @@ LONGEST_LINE = 4 * 1024 * 1024
 _LAST_WORDS = 2_000
 
 _CHUNK = 65_536
-
-#: Seconds a program has to end by itself once nobody reads it.
-_GRACE = 2.0
 
 
 #: Seconds in which one that nobody talks to any more ends by itself: with the rest, less than the grace of a job.
@@ -46,7 +45,7 @@ class Program:
         """
         pipe = asyncio.subprocess.PIPE
         process = await asyncio.create_subprocess_exec(
-            *argv, cwd=brief.cwd, env=dict(brief.env), stdin=pipe, stdout=pipe, stderr=pipe
+            *argv, cwd=brief.cwd, env=dict(brief.env), stdin=pipe, stdout=pipe, stderr=pipe, start_new_session=True
         )
         return cls(process, watcher)
 
@@ -89,19 +88,11 @@ class Program:
         return self._last_words.strip()
 
     async def close(self) -> None:
-        """Have it end, if it has not. Whatever it started is ended with the job."""
-        if self._process.returncode is None:
-            with contextlib.suppress(ProcessLookupError):
-                self._process.terminate()
-            try:
-                await asyncio.wait_for(self._process.wait(), _GRACE)
-            except TimeoutError:
-                with contextlib.suppress(ProcessLookupError):
-                    self._process.kill()
-                await self._process.wait()
+        """Have it end, if it has not, with its group. Whatever else it started is ended with the job."""
         self._listening.cancel()
         if self._feeding is not None:
             self._feeding.cancel()
+        await children.end(self._process)
 
     async def __aenter__(self) -> Program:
         return self

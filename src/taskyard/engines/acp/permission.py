@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 #: Characters of what it wants to do, and of the name of an option.
-_LONGEST, _LONGEST_NAME = 1_000, 80
+_LONGEST, _LONGEST_NAME = 800, 80
 
 #: Options that are named; an agent has four or five.
 _MOST = 12

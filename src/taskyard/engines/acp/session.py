@@ -72,7 +72,9 @@ async def run(brief: Brief, watcher: Watcher, memory: Memory) -> Said:
     async with program:
         one = _Run(brief, watcher, program, memory)
         try:
-            return await one.work()
+            said = await one.work()
+            await program.hang_up()  # most agents end by themselves, in good order, when nobody talks to them any more
+            return said
         except Failed as failure:
             return failure.said
         finally:
@@ -107,10 +109,9 @@ class _Run:
             self._watcher.record({"type": "user", "text": prompt})
 
     async def close(self) -> None:
-        """Hang up: most agents end by themselves when nobody talks to them any more."""
+        """Nothing more is heard."""
         self._reading.cancel()
         self._updates.speech.pause()
-        await self._program.hang_up()
         await self._agent.close()
 
     async def _read_messages(self) -> None:
@@ -142,17 +143,20 @@ class _Run:
         abilities, before = can.session_capabilities, self._memory.session
         if before is not None and abilities is not None and abilities.resume is not None:
             await self._soon("session/resume", self._agent.resume_session(session_id=before, **where))
-            self._session = before
+            self._go_on(before)
         elif before is not None and can.load_session:
             self._updates.is_muted = True
             await self._soon("session/load", self._agent.load_session(session_id=before, **where))
             self._updates.is_muted = False
-            self._session = before
+            self._go_on(before)
         else:
             made = await self._soon("session/new", self._agent.new_session(**where))
             self._session = self._memory.session = made.session_id
-            self._memory.cost_before = self._memory.cost
             await self._choose_model(made.config_options or [])
+
+    def _go_on(self, session: str) -> None:
+        self._session = session
+        self._updates.goes_on()
 
     async def _choose_model(self, settings: list[Any]) -> None:
         if not self._brief.model:

@@ -41,8 +41,7 @@ class Memory:
 
     def __init__(self) -> None:
         self.session: str | None = None  #: to go on with
-        self.cost = 0.0  #: of all its sessions, in USD
-        self.cost_before = 0.0  #: of those that it did not go on with
+        self.cost = 0.0  #: what that had cost when we last heard of it, in USD
 
 
 class Updates:
@@ -53,10 +52,15 @@ class Updates:
         self._memory = memory
         self._turn = anyio.Lock()  # one question at a time: an answer has no name on it
         self._calls: set[str] = set()
+        self._cost_before = 0.0
         self.speech = Speech(watcher)
         self.asking = 0  #: questions that wait for somebody
         self.is_muted = False  #: it only repeats what was said before
         self.tells_usage = False
+
+    def goes_on(self) -> None:
+        """The session is the one there was: what that had cost is known."""
+        self._cost_before = self._memory.cost
 
     def begin(self) -> None:
         """A turn begins."""
@@ -135,8 +139,8 @@ class Updates:
         cost = as_object(raw.get("cost")) or {}
         amount = cost.get("amount")
         if as_text(cost.get("currency")).upper() == "USD" and isinstance(amount, (int, float)):
-            self._memory.cost = self._memory.cost_before + float(amount)
-            self._watcher.costs(self._memory.cost)
+            self._memory.cost = float(amount)
+            self._watcher.costs(max(self._memory.cost - self._cost_before, 0.0))
 
 
 _ACTS = {

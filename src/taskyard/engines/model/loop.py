@@ -32,7 +32,7 @@ from pydantic_ai.models import Model, infer_model
 from pydantic_ai.run import AgentRun
 from pydantic_ai.settings import ModelSettings
 from pydantic_ai.toolsets import AbstractToolset
-from pydantic_ai.usage import RunUsage, UsageLimits
+from pydantic_ai.usage import UsageLimits
 
 from taskyard import config
 from taskyard.engines import quiet
@@ -68,7 +68,6 @@ class Memory:
 
     def __init__(self) -> None:
         self.messages: Sequence[ModelMessage] = ()
-        self.usage = RunUsage()
 
 
 async def run(brief: Brief, watcher: Watcher, memory: Memory) -> Said:
@@ -135,7 +134,6 @@ class _Conversation:
         async with self._agent.iter(
             self._brief.prompt,
             message_history=memory.messages or None,
-            usage=memory.usage,
             usage_limits=UsageLimits(request_limit=_MOST_REQUESTS),
             model_settings=settings,
         ) as run:
@@ -150,7 +148,7 @@ class _Conversation:
                         await self._use_tools(node, run)
             finally:
                 passing.cancel()
-                memory.messages, memory.usage = run.all_messages(), run.usage
+                memory.messages = run.all_messages()
             assert run.result is not None
             return Said(str(run.result.output)[-LONGEST_ANSWER:])
 
