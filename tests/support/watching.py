@@ -17,7 +17,10 @@ _PATIENCE = 40.0
 class Watched:
     """A watcher (`taskyard.engines.engine.Watcher`) that remembers."""
 
-    def __init__(self, *, answers: Sequence[str | None] = (), messages: Sequence[str] = ()) -> None:
+    def __init__(
+        self, *, answers: Sequence[str | None] = (), messages: Sequence[str] = (), after_a_tool: bool = False
+    ) -> None:
+        """`after_a_tool`: messages are sent when a tool was used."""
         self.lines: list[dict[str, Any]] = []
         self.tools: list[tuple[str, Mapping[str, object]]] = []
         self.usage: list[Mapping[str, object]] = []
@@ -26,12 +29,16 @@ class Watched:
         self.questions: list[str] = []
         self._answers = list(answers)
         self._messages = list(messages)
+        self._may_send = asyncio.Event()
+        if not after_a_tool:
+            self._may_send.set()
 
     def record(self, line: Mapping[str, object]) -> None:
         self.lines.append(dict(line))
 
     def used_tool(self, name: str, given: Mapping[str, object]) -> None:
         self.tools.append((name, given))
+        self._may_send.set()
 
     def used_tokens(self, usage: Mapping[str, object]) -> None:
         self.usage.append({key: value for key, value in usage.items() if value is not None})
@@ -47,6 +54,7 @@ class Watched:
         return self._answers.pop(0) if self._answers else None
 
     async def messages(self) -> AsyncIterator[str]:
+        await self._may_send.wait()
         for text in self._messages:
             yield text
         await asyncio.Event().wait()

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import pytest
 from acp.schema import SessionConfigOptionSelect, SessionConfigSelectGroup, SessionConfigSelectOption
 
 from taskyard.engines.acp.models import choose
 
 
-def setting(category: str, *names: str) -> SessionConfigOptionSelect:
+def setting(category: Literal["mode", "model"], *names: str) -> SessionConfigOptionSelect:
     options = [SessionConfigSelectOption(value=name, name=name.title()) for name in names]
     return SessionConfigOptionSelect(
         id=f"the-{category}", name="x", category=category, type="select", current_value=names[0], options=options

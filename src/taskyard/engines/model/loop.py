@@ -117,7 +117,8 @@ class _Conversation:
     async def work(self, memory: Memory) -> Said:
         """Its answer, or why there is none."""
         try:
-            return await self._to_the_end(memory)
+            async with self._agent:  # its connections end with it
+                return await self._to_the_end(memory)
         except _FINAL as error:
             return Said(self._speech.answer, str(error)[:_LONGEST_WHY])
         except AgentRunError as error:
