@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import signal
 import sys
 import time
 import uuid
@@ -145,6 +146,8 @@ class Agent:
         return PromptResponse(stop_reason="end_turn")
 
     async def _lasts(self, text: str, session: str) -> PromptResponse:
+        """Until it is cancelled; a signal alone does not end it."""
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
         await self._say(session, "on it\n")
         await self.client.session_update(session_id=session, update=start_tool_call("t", "Wait"))
         await self.was_cancelled.wait()
