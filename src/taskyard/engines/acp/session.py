@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 #: Seconds for an agent that is to stop to say so; it is ended right after, and the whole has to fit a job's grace.
-_CANCELLING = 0.7
+_CANCELLING = 1.5
 
 #: Seconds in which a program that closed its output is expected to be gone.
 _DYING = 2.0

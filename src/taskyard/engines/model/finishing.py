@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pydantic_ai.messages import ModelResponse
 from pydantic_ai.models import Model
+from pydantic_ai.models.fallback import FallbackModel
+from pydantic_ai.models.wrapper import WrapperModel
 
 from taskyard.engines.engine import Said
 
@@ -26,5 +28,13 @@ def fault_in(response: ModelResponse, model: Model) -> Said | None:
 
 
 def _is_cut(response: ModelResponse, model: Model) -> bool:
-    says_why = any(base.__module__.startswith(_SAY_WHY) for base in type(model).__mro__)
-    return says_why and not (response.provider_details or {}).get("finish_reason")
+    return _says_why(model) and not (response.provider_details or {}).get("finish_reason")
+
+
+def _says_why(model: Model) -> bool:
+    """Whether a model, or every one of those that it is made of, says why an answer ended."""
+    if isinstance(model, FallbackModel):
+        return all(_says_why(inner) for inner in model.models)
+    if isinstance(model, WrapperModel):
+        return _says_why(model.wrapped)
+    return any(base.__module__.startswith(_SAY_WHY) for base in type(model).__mro__)
