@@ -6,7 +6,6 @@ import asyncio
 import os
 import signal
 import sys
-import time
 import uuid
 from typing import Any
 
@@ -23,14 +22,11 @@ from acp import (
 )
 from acp.helpers import text_block, tool_content
 from acp.schema import (
-    AgentCapabilities,
     Cost,
     McpServerStdio,
     PermissionOption,
-    SessionCapabilities,
     SessionConfigOptionSelect,
     SessionConfigSelectOption,
-    SessionResumeCapabilities,
     ToolCallUpdate,
     Usage,
     UsageUpdate,
@@ -52,11 +48,6 @@ MODEL = SessionConfigOptionSelect(
 )
 
 
-def wait_for_file(name: str) -> None:
-    while not os.path.exists(name):
-        time.sleep(0.01)
-
-
 class Agent:
     """One of many behaviours."""
 
@@ -71,25 +62,13 @@ class Agent:
         self.client = conn
 
     async def initialize(self, protocol_version: int, **_: Any) -> InitializeResponse:
-        able = SessionCapabilities(resume=SessionResumeCapabilities() if self.does == "resumes" else None)
         return InitializeResponse(
             protocol_version=PROTOCOL_VERSION,
-            agent_capabilities=AgentCapabilities(load_session=self.does == "loads", session_capabilities=able),
         )
 
     async def new_session(self, cwd: str, mcp_servers: Any = None, **_: Any) -> NewSessionResponse:
         self.servers = mcp_servers or []
         return NewSessionResponse(session_id=f"new-{uuid.uuid4().hex}", config_options=[MODEL])
-
-    async def resume_session(self, session_id: str, **_: Any) -> dict[str, Any]:
-        self.turns = 1
-        return {}
-
-    async def load_session(self, session_id: str, **_: Any) -> dict[str, Any]:
-        """With all that was said before, as the protocol has it."""
-        self.turns = 1
-        await self._say(session_id, "You said: one")
-        return {}
 
     async def set_config_option(self, config_id: str, session_id: str, value: str, **_: Any) -> dict[str, Any]:
         self.model = value
@@ -113,8 +92,6 @@ class Agent:
         await self._say(session, f"{text} (turn {self.turns}, {self.model}, in {os.getcwd()})")
         return PromptResponse(stop_reason="end_turn")
 
-    _resumes = _loads = _echo
-
     async def _works(self, text: str, session: str) -> PromptResponse:
         send = self.client.session_update
         await send(session_id=session, update=update_agent_thought_text("Hm."))
@@ -136,13 +113,6 @@ class Agent:
         answer = await self.client.request_permission(session_id=session, tool_call=call, options=OPTIONS)
         outcome = answer.outcome
         await self._say(session, outcome.option_id if outcome.outcome == "selected" else outcome.outcome)
-        return PromptResponse(stop_reason="end_turn")
-
-    async def _waits(self, text: str, session: str) -> PromptResponse:
-        """For a file: so that a test can do something in the middle of a turn."""
-        await self._say(session, f"began {text}")
-        await asyncio.to_thread(wait_for_file, "go")
-        await self._say(session, f"; turn {self.turns} done: {text}")
         return PromptResponse(stop_reason="end_turn")
 
     async def _lasts(self, text: str, session: str) -> PromptResponse:
@@ -169,4 +139,4 @@ class Agent:
 
 
 if __name__ == "__main__":
-    asyncio.run(run_agent(Agent(sys.argv[1]), use_unstable_protocol=True))  # type: ignore[arg-type]  # what we need
+    asyncio.run(run_agent(Agent(sys.argv[1])))  # type: ignore[arg-type]  # what we need

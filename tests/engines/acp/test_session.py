@@ -40,29 +40,14 @@ def test_what_is_sent_meanwhile_is_the_next_prompt(tmp_path: Path) -> None:
     assert said.text == f"You said: and this\n\nand that (turn 2, large, in {tmp_path})"
 
 
-@pytest.mark.req("K-02")
-@pytest.mark.parametrize("behaviour", ["resumes", "loads"])
-def test_one_that_is_sent_on_goes_on_in_its_session(tmp_path: Path, behaviour: str) -> None:
-    engine, watched = Acp(), Watched()
-    work(engine, "one", tmp_path, command=agent(behaviour))
-    said = work(engine, "two", tmp_path, command=agent(behaviour), watched=watched)
-    assert "two (turn 2," in said.text
-    assert watched.said("assistant") == [said.text]  # nothing of what it had said before
-
-
 @pytest.mark.req("O-08")
-@pytest.mark.parametrize(
-    ("answers", "outcome"),
-    [(["maybe", "y"], "once"), ([None], "cancelled")],
-    ids=["at the second try", "nobody is there"],
-)
-def test_what_it_asks_permission_for_is_asked(tmp_path: Path, answers: list[str | None], outcome: str) -> None:
-    watched = Watched(answers=answers)
+def test_what_it_asks_permission_for_is_asked_until_the_answer_is_one_of_its_options(tmp_path: Path) -> None:
+    watched = Watched(answers=["maybe", "y"])
     said = work(Acp(), "go", tmp_path, command=agent("asks"), watched=watched)
 
-    assert said.text == outcome
+    assert said.text == "once"
     assert watched.questions[0] == "Run make\n  command: make\n1. Always allow\n2. Allow once\n3. Reject"
-    assert len(watched.questions) == len(answers)
+    assert len(watched.questions) == 2
 
 
 #: An agent in bare Python, which starts in no time: says hello, and then does what stands behind it.
@@ -86,6 +71,74 @@ print(json.dumps({"method": "session/update", "params": {"sessionId": "s", "upda
 
 def bare(body: str) -> list[str]:
     return [sys.executable, "-S", "-c", body]
+
+
+ASKS = """
+def says(text):
+    words = {"sessionUpdate": "agent_message_chunk", "content": {"type": "text", "text": text}}
+    print(json.dumps({"method": "session/update", "params": {"sessionId": "s", "update": words}}), flush=True)
+def asks(method, **params):
+    print(json.dumps({"id": "q", "method": method, "params": {"sessionId": "s", **params}}), flush=True)
+    return json.loads(sys.stdin.readline())
+option = {"optionId": "y", "name": "Yes", "kind": "allow_once"}
+call = {"toolCallId": "c", "title": "Run make"}
+turn = heard()
+"""
+END = "print(json.dumps({'id': turn, 'result': {'stopReason': 'end_turn'}}), flush=True); sys.stdin.read()"
+
+
+@pytest.mark.req("O-08")
+def test_where_nobody_can_answer_nothing_is_allowed(tmp_path: Path) -> None:
+    asks = "says(asks('session/request_permission', toolCall=call, options=[option])['result']['outcome']['outcome'])\n"
+    said = work(Acp(), "go", tmp_path, command=bare(SESSION + ASKS + asks + END))
+    assert said.text == "cancelled"
+
+
+@pytest.mark.req("K-02")
+def test_files_and_commands_are_the_agent_s_own_affair(tmp_path: Path) -> None:
+    (tmp_path / "secret").write_text("s", encoding="utf-8")
+    asks = f"says(str(asks('fs/read_text_file', path='{tmp_path}/secret')['error']['code']))\n"
+    assert work(Acp(), "go", tmp_path, command=bare(SESSION + ASKS + asks + END)).text == "-32601"
+
+
+@pytest.mark.req("B-08")
+def test_one_that_asks_without_end_and_reads_nothing_is_given_up(tmp_path: Path) -> None:
+    flood = "for n in range(200_000): print(json.dumps({'id': n, 'method': 'x' * 300}), flush=False)\n"
+    said = work(Acp(), "go", tmp_path, command=bare(SESSION + ASKS + flood))
+    assert said.error == "it asks for more and more, and does not read the answers"
+
+
+GOES_ON = """
+import json, os, sys
+able = {"loadSession": sys.argv[1] == "load", "sessionCapabilities": {"resume": {}} if sys.argv[1] == "resume" else {}}
+def says(text):
+    words = {"sessionUpdate": "agent_message_chunk", "content": {"type": "text", "text": text}}
+    cost = {"sessionUpdate": "usage_update", "used": 5, "size": 9, "cost": {"amount": spent, "currency": "USD"}}
+    for update in (words, cost):
+        print(json.dumps({"method": "session/update", "params": {"sessionId": "s", "update": update}}), flush=True)
+results = {"initialize": {"protocolVersion": 1, "agentCapabilities": able}, "session/new": {"sessionId": "s"}}
+how, spent = "", 0.25
+for line in sys.stdin:
+    message = json.loads(line)
+    method = message["method"]
+    if method in ("session/load", "session/resume"):
+        how = f"{method} {message['params']['sessionId']}"
+        if method == "session/load": says("what was said before")
+        spent = 1.0
+    if method == "session/prompt": says(message["params"]["prompt"][0]["text"] + " " + how)
+    print(json.dumps({"id": message["id"], "result": results.get(method, {"stopReason": "end_turn"})}), flush=True)
+"""
+
+
+@pytest.mark.req("K-02")
+@pytest.mark.parametrize("way", ["load", "resume"])
+def test_one_that_is_sent_on_goes_on_in_its_session(tmp_path: Path, way: str) -> None:
+    engine, watched, command = Acp(), Watched(), [*bare(GOES_ON), way]
+    work(engine, "one", tmp_path, command=command)
+    said = work(engine, "two", tmp_path, command=command, watched=watched)
+    assert said.text == f"two session/{way} s"
+    assert watched.said("assistant") == [said.text]  # nothing of what it had said before
+    assert watched.cost == 0.75  # what this run has cost
 
 
 @pytest.mark.req("B-08", "K-02")

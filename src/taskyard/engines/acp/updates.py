@@ -32,6 +32,9 @@ _LONGEST_NAME = 200
 #: Tool calls that are remembered by their id; an agent that makes more of them is counted twice for some.
 _MOST_CALLS = 10_000
 
+#: Questions that wait for an answer: nobody answers more, and none of them is allowed by itself.
+_MOST_WAITING = 50
+
 #: How often somebody is asked again whose answer is none of the options.
 _MOST_ASKING = 3
 
@@ -79,6 +82,8 @@ class Updates:
         self, session_id: str, tool_call: ToolCallUpdate, options: list[PermissionOption], **_: Any
     ) -> RequestPermissionResponse:
         """Have somebody decide; if nobody can, nothing is allowed."""
+        if self.asking >= _MOST_WAITING:
+            return RequestPermissionResponse(outcome=DeniedOutcome(outcome="cancelled"))
         known = [permission.Option(one.option_id, one.name, one.kind) for one in options]
         self.speech.pause()
         self.asking += 1

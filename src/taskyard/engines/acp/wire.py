@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 #: Lines that are no message, before the program is taken to speak something else: a greeting or a warning is none.
 _MOST_STRANGE = 200
 
+#: Messages to it that wait for it to read: it gets as many answers as it asks questions, and may ask without end.
+_MOST_UNREAD = 1_000
+
 #: Characters of such a line that are kept.
 _LONGEST_STRANGE = 2_000
 
@@ -31,16 +34,24 @@ class Wire:
         self._lines = program.lines()
         self._watcher = watcher
         self._strange = 0
+        self._unread = 0
         self.heard_at = time.monotonic()
         self.fault = ""  #: why nothing more is read, if it is the program's fault
 
     async def send(self, message: dict[str, Any]) -> None:
         """Say something to it. One that is gone is noticed by whoever reads."""
-        await self._program.say(json.dumps(message, separators=(",", ":")) + "\n")
+        if self._unread >= _MOST_UNREAD:
+            self.fault = "it asks for more and more, and does not read the answers"
+            return
+        self._unread += 1
+        try:
+            await self._program.say(json.dumps(message, separators=(",", ":")) + "\n")
+        finally:
+            self._unread -= 1
 
     async def receive(self) -> dict[str, Any] | None:
         """The next message; None when there will be none."""
-        while (line := await anext(self._lines, None)) is not None:
+        while not self.fault and (line := await anext(self._lines, None)) is not None:
             if (message := _message(line)) is not None:
                 self.heard_at = time.monotonic()
                 return message
@@ -48,8 +59,6 @@ class Wire:
                 self._watcher.record({"type": "stdout", "text": line[:_LONGEST_STRANGE]})
                 self._strange += 1
                 self.fault = self._why(line)
-            if self.fault:
-                break
         return None
 
     async def close(self) -> None:
