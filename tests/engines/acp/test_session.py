@@ -40,16 +40,6 @@ def test_what_is_sent_meanwhile_is_the_next_prompt(tmp_path: Path) -> None:
     assert said.text == f"You said: and this\n\nand that (turn 2, large, in {tmp_path})"
 
 
-@pytest.mark.req("O-08")
-def test_what_it_asks_permission_for_is_asked_until_the_answer_is_one_of_its_options(tmp_path: Path) -> None:
-    watched = Watched(answers=["maybe", "y"])
-    said = work(Acp(), "go", tmp_path, command=agent("asks"), watched=watched)
-
-    assert said.text == "once"
-    assert watched.questions[0] == "Run make\n  command: make\n1. Always allow\n2. Allow once\n3. Reject"
-    assert len(watched.questions) == 2
-
-
 #: An agent in bare Python, which starts in no time: says hello, and then does what stands behind it.
 HELLO = """
 import json, os, sys, time
@@ -80,11 +70,23 @@ def says(text):
 def asks(method, **params):
     print(json.dumps({"id": "q", "method": method, "params": {"sessionId": "s", **params}}), flush=True)
     return json.loads(sys.stdin.readline())
-option = {"optionId": "y", "name": "Yes", "kind": "allow_once"}
+option = {"optionId": "this-once", "name": "Yes", "kind": "allow_once"}
 call = {"toolCallId": "c", "title": "Run make"}
 turn = heard()
 """
 END = "print(json.dumps({'id': turn, 'result': {'stopReason': 'end_turn'}}), flush=True); sys.stdin.read()"
+
+
+@pytest.mark.req("O-08")
+def test_what_it_asks_permission_for_is_asked_until_the_answer_is_one_of_its_options(tmp_path: Path) -> None:
+    watched = Watched(answers=["maybe", "y"])
+    asks = (
+        "says(asks('session/request_permission', toolCall=call, options=[option])['result']['outcome']['optionId'])\n"
+    )
+    said = work(Acp(), "go", tmp_path, command=bare(SESSION + ASKS + asks + END), watched=watched)
+    assert said.text == "this-once"
+    assert watched.questions[0] == "Run make\n1. Yes"
+    assert len(watched.questions) == 2
 
 
 @pytest.mark.req("O-08")
@@ -114,8 +116,10 @@ able = {"loadSession": sys.argv[1] == "load", "sessionCapabilities": {"resume": 
 def says(text):
     words = {"sessionUpdate": "agent_message_chunk", "content": {"type": "text", "text": text}}
     cost = {"sessionUpdate": "usage_update", "used": 5, "size": 9, "cost": {"amount": spent, "currency": "USD"}}
-    for update in (words, cost):
-        print(json.dumps({"method": "session/update", "params": {"sessionId": "s", "update": update}}), flush=True)
+    tells(words)
+    tells(cost)
+def tells(update):
+    print(json.dumps({"method": "session/update", "params": {"sessionId": "s", "update": update}}), flush=True)
 results = {"initialize": {"protocolVersion": 1, "agentCapabilities": able}, "session/new": {"sessionId": "s"}}
 how, spent = "", 0.25
 for line in sys.stdin:
@@ -123,7 +127,7 @@ for line in sys.stdin:
     method = message["method"]
     if method in ("session/load", "session/resume"):
         how = f"{method} {message['params']['sessionId']}"
-        if method == "session/load": says("what was said before")
+        if method == "session/load": tells({"sessionUpdate": "tool_call", "toolCallId": "c", "title": "Done before"})
         spent = 1.0
     if method == "session/prompt": says(message["params"]["prompt"][0]["text"] + " " + how)
     print(json.dumps({"id": message["id"], "result": results.get(method, {"stopReason": "end_turn"})}), flush=True)
@@ -137,7 +141,7 @@ def test_one_that_is_sent_on_goes_on_in_its_session(tmp_path: Path, way: str) ->
     work(engine, "one", tmp_path, command=command)
     said = work(engine, "two", tmp_path, command=command, watched=watched)
     assert said.text == f"two session/{way} s"
-    assert watched.said("assistant") == [said.text]  # nothing of what it had said before
+    assert ([line["type"] for line in watched.lines], watched.tools) == (["assistant"], [])  # nothing is repeated
     assert watched.cost == 0.75  # what this run has cost
 
 
