@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from taskyard.errors import Conflict as Conflict
     from taskyard.errors import Cycle as Cycle
     from taskyard.errors import Damaged as Damaged
+    from taskyard.errors import DreamHeld as DreamHeld
     from taskyard.errors import EngineNotFound as EngineNotFound
     from taskyard.errors import EventsGone as EventsGone
     from taskyard.errors import HookRefused as HookRefused
@@ -73,6 +74,7 @@ if TYPE_CHECKING:
     from taskyard.errors import Untrusted as Untrusted
     from taskyard.errors import UsageError as UsageError
     from taskyard.kinds.agent import Agent as Agent
+    from taskyard.kinds.dream import Dream as Dream
     from taskyard.kinds.monitor import Monitor as Monitor
     from taskyard.kinds.shell import Shell as Shell
     from taskyard.kinds.workflow import Workflow as Workflow
@@ -95,6 +97,7 @@ _HOMES = {
     "taskyard.async_app": ("AsyncYard", "open_async"),
     "taskyard.config": ("Settings",),
     "taskyard.kinds.agent": ("Agent",),
+    "taskyard.kinds.dream": ("Dream",),
     "taskyard.kinds.monitor": ("Monitor",),
     "taskyard.kinds.shell": ("Shell",),
     "taskyard.kinds.workflow": ("Workflow",),
@@ -133,6 +136,8 @@ __all__ = [
     "Conflict",
     "Cycle",
     "Damaged",
+    "Dream",
+    "DreamHeld",
     "End",
     "EngineNotFound",
     "Event",

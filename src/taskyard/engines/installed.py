@@ -85,6 +85,11 @@ def resolved(name: str) -> tuple[str, tuple[str, ...]]:
     return name, ()
 
 
+def model_for(engine: str, wanted: str | None, *, usual: str) -> str | None:
+    """The model that is used: the wanted one, or, where an engine is nothing without one, the usual."""
+    return wanted or (usual or None if engine == "model" else None)
+
+
 _ABOUT = {
     "command": "any program: the prompt in, its answer out (--command)",
     "claude-stream": "programs that print their conversation as Claude Code does (--command, else claude)",

@@ -15,7 +15,7 @@ import os
 
 from taskyard import config, engines
 from taskyard.engines.engine import Brief
-from taskyard.engines.installed import resolved
+from taskyard.engines.installed import model_for, resolved
 from taskyard.errors import BadText, BadValue
 from taskyard.names import check_name, check_number, check_text
 from taskyard.runtime.kind import Outcome, Wanted
@@ -152,7 +152,7 @@ class Agent(NamedTuple):
 
     def _model(self, engine: str) -> str | None:
         """The model it runs on, where that was said."""
-        return self.model or (config.load().agent_model or None if engine == "model" else None)
+        return model_for(engine, self.model, usual=config.load().agent_model)
 
     def _check(self) -> None:
         if not self.prompt.strip():
