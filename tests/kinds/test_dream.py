@@ -293,6 +293,17 @@ def test_what_cannot_be_is_refused_before_anything_is_started(jobs: Jobs, memory
     assert jobs.list(ended=True) == []
 
 
+@pytest.mark.req("K-07")
+def test_what_a_model_needs_is_looked_for_where_the_dream_runs(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TASKYARD_AGENT_MODEL", "openai:gpt-5")
+    with pytest.raises(UsageError, match="OPENAI_API_KEY"):
+        dream(memory, engine="model", force=True).wanted()
+    env = {**os.environ, "OPENAI_API_KEY": "k"}
+    wanted = dream(memory, engine="model", force=True, env=env).wanted()
+    assert wanted.arguments is not None
+    assert wanted.arguments["model"] == "openai:gpt-5"
+
+
 @pytest.mark.req("B-01", "K-08")
 def test_it_keeps_the_promises_of_a_job(memory: Memory) -> None:
     check_job_handler(

@@ -83,6 +83,10 @@ class DreamWatch:
             self._cost = (self._cost or 0.0) - self._stage_cost + usd
             self._stage_cost = usd
 
+    def limited(self, seconds: float, why: str) -> None:
+        """Write down that it has to wait for whoever serves the model."""
+        self.record({"type": "limited", "seconds": round(seconds, 3), "text": why[:500]})
+
     async def ask(self, question: str) -> str | None:
         """Nobody is there to be asked."""
         self.record({"type": "unanswered", "text": question})

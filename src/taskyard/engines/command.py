@@ -55,7 +55,7 @@ class Command:
         async with program:
             talk = _Talk(program, watcher)
             if not takes_argument:
-                await program.say(brief.prompt + "\n", last=True)
+                program.feed(brief.prompt + "\n")
             passing = asyncio.create_task(talk.pass_on())
             try:
                 async for line in program.lines():

@@ -28,6 +28,10 @@ if TYPE_CHECKING:
             """What all of it has cost so far."""
             ...
 
+        def limited(self, seconds: float, why: str) -> None:
+            """Whoever serves the model has too much to do: the next try is so many seconds away."""
+            ...
+
         async def ask(self, question: str) -> str | None:
             """Have somebody answer; None if nobody can any more."""
             ...
@@ -60,6 +64,7 @@ class Brief(NamedTuple):
     env: Mapping[str, str]
     model: str | None = None
     command: tuple[str, ...] = ()  #: of engines that are programs
+    own_tools: bool = True  #: whether an engine that can shall offer it the tools of Taskyard itself
 
 
 class Said(NamedTuple):

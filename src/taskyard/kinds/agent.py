@@ -15,7 +15,7 @@ import os
 
 from taskyard import config, engines
 from taskyard.engines.engine import Brief
-from taskyard.engines.installed import resolved
+from taskyard.engines.installed import model_for, resolved
 from taskyard.errors import BadText, BadValue
 from taskyard.names import check_name, check_number, check_text
 from taskyard.runtime.kind import Outcome, Wanted
@@ -74,7 +74,7 @@ class Agent(NamedTuple):
         """
         engine, command = self._chosen()
         self._check()
-        engines.find(engine).check(self._brief(command, cwd="/"))
+        engines.find(engine).check(self._brief(command, cwd="/")._replace(model=self._model(engine)))
         return Wanted(
             self._line(),
             arguments={
@@ -84,7 +84,7 @@ class Agent(NamedTuple):
                 "agent_type": self.agent_type,
                 "name": self.name,
                 "description": self.description,
-                "model": self.model,
+                "model": self._model(engine),
             },
             text=f"agent ({engine})",
             cwd=self.cwd,
@@ -94,7 +94,12 @@ class Agent(NamedTuple):
             stdin=True,
             transcript=True,
             tool_use_id=self.tool_use_id,
-            facts={"agentType": self.agent_type, "prompt": self.prompt[:10_000], "model": self.model, "engine": engine},
+            facts={
+                "agentType": self.agent_type,
+                "prompt": self.prompt[:10_000],
+                "model": self._model(engine),
+                "engine": engine,
+            },
         )
 
     @classmethod
@@ -140,8 +145,14 @@ class Agent(NamedTuple):
         return engine, tuple(shlex.split(settings.agent_command))
 
     def _brief(self, command: tuple[str, ...], *, cwd: str, prompt: str | None = None) -> Brief:
-        env = {**os.environ, "TASKYARD_AGENT": self.name or os.environ.get("TASKYARD_JOB", "agent")}
-        return Brief(prompt if prompt is not None else self.prompt, cwd, env, self.model, command)
+        given = os.environ if self.env is None else self.env
+        env = {**given, "TASKYARD_AGENT": self.name or os.environ.get("TASKYARD_JOB", "agent")}
+        told = prompt if prompt is not None else self.prompt
+        return Brief(told, cwd, env, self.model, command, own_tools=config.load().agent_tools)
+
+    def _model(self, engine: str) -> str | None:
+        """The model it runs on, where that was said."""
+        return model_for(engine, self.model, usual=config.load().agent_model)
 
     def _check(self) -> None:
         if not self.prompt.strip():

@@ -27,6 +27,7 @@ class Watch:
         self._progress = Progress()
         self._began = time.monotonic()
         self._cost: float | None = None
+        self._limited: dict[str, object] = {}
         self._told_at = 0.0
         self._asked: asyncio.Future[str | None] | None = None
         self._sent: asyncio.Queue[str | None] = asyncio.Queue()
@@ -52,8 +53,18 @@ class Watch:
             self._cost = usd
             self._tell()
 
+    def limited(self, seconds: float, why: str) -> None:
+        """Say that it has to wait, and for whom: in the transcript, and on the record."""
+        times = self._limited.get("times")
+        times = times + 1 if isinstance(times, int) else 1
+        self._limited = {"times": times, "seconds": round(seconds, 3), "why": why[:500], "at": now_ms()}
+        self.record({"type": "limited", "seconds": round(seconds, 3), "text": why[:500]})
+        self._context.tell(limited=self._limited)
+
     async def ask(self, question: str) -> str | None:
         """Show that an answer is wanted, and wait for what is sent next."""
+        if self._reading.done():
+            return None  # nothing can be sent any more
         self._asked = asyncio.get_running_loop().create_future()
         self._context.tell(needsInput=True, question=question[-2_000:])
         try:
@@ -70,7 +81,8 @@ class Watch:
     def facts(self) -> dict[str, object]:
         """What is known at the end."""
         cost = {} if self._cost is None else {"costUsd": self._cost}
-        return {"progress": self._progress.to_json(), "usage": self._usage(), **cost}
+        limited = {"limited": self._limited} if self._limited else {}
+        return {"progress": self._progress.to_json(), "usage": self._usage(), **cost, **limited}
 
     async def _read(self) -> None:
         async for text in self._context.messages():

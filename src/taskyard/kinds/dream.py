@@ -14,7 +14,7 @@ from taskyard import config, engines, paths
 from taskyard.dreaming import memory, sources, standing
 from taskyard.dreaming.sources.source import Project
 from taskyard.engines.engine import Brief
-from taskyard.engines.installed import resolved
+from taskyard.engines.installed import model_for, resolved
 from taskyard.errors import BadValue
 from taskyard.names import check_number
 from taskyard.runtime import here
@@ -66,7 +66,8 @@ class Dream(NamedTuple):
         self._check()
         engine, command = self._chosen(settings)
         cwd = here.folder(self.cwd)
-        engines.find(engine).check(Brief("dream", "/", {}, self.model, command))
+        model = model_for(engine, self.model, usual=settings.agent_model)
+        engines.find(engine).check(Brief("dream", "/", self._env(), model, command))
         place, names = self.place(settings), self.names(settings)
         for name in names:
             sources.find(name)
@@ -79,7 +80,7 @@ class Dream(NamedTuple):
                 "sources": list(names),
                 "engine": engine,
                 "command": list(command),
-                "model": self.model,
+                "model": model,
                 "force": self.force,
                 "dry_run": self.dry_run,
             },
