@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from taskyard.errors import BadId as BadId
     from taskyard.errors import BadJobId as BadJobId
     from taskyard.errors import BadName as BadName
+    from taskyard.errors import BadPlan as BadPlan
     from taskyard.errors import BadText as BadText
     from taskyard.errors import BadTransition as BadTransition
     from taskyard.errors import BadValue as BadValue
@@ -121,6 +122,7 @@ __all__ = [
     "BadId",
     "BadJobId",
     "BadName",
+    "BadPlan",
     "BadText",
     "BadTransition",
     "BadValue",

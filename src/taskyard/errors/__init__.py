@@ -3,7 +3,7 @@ Every error Taskyard raises on purpose.
 
 * TaskyardError             exit 1
   x UsageError              exit 2   malformed: fails however often it is repeated
-    + BadName, BadId, BadJobId, BadText, BadValue, BadWorkflow, MissingExtra
+    + BadName, BadId, BadJobId, BadText, BadValue, BadWorkflow, BadPlan, MissingExtra
   x NotFound                exit 4
     + TaskNotFound, RecipientNotFound, TeamNotFound, ListNotFound, JobNotFound, KindNotFound,
       EngineNotFound, OutputGone, EventsGone, NothingFree
@@ -51,6 +51,7 @@ from taskyard.errors.general import (
     BadId,
     BadJobId,
     BadName,
+    BadPlan,
     BadText,
     BadValue,
     BadWorkflow,
@@ -92,6 +93,7 @@ __all__ = [
     "BadId",
     "BadJobId",
     "BadName",
+    "BadPlan",
     "BadText",
     "BadTransition",
     "BadValue",

@@ -118,6 +118,19 @@ class BadWorkflow(UsageError):
         self.why = why
 
 
+class BadPlan(UsageError):
+    """What was given as a plan for a team is none: a key, a value, or how its tasks hang together."""
+
+    code = "bad_plan"
+
+    def __init__(self, file: str, why: str, *, line: int = 0) -> None:
+        place = f"{clipped(file, 160) or 'The plan'}{f', line {line}' if line else ''}"
+        super().__init__(f"{place}: {why.removesuffix('.')}.")
+        self.file = clipped(file, 160) or None
+        self.line = line or None
+        self.why = why
+
+
 class Busy(TaskyardError):
     """Somebody else held the lock for as long as we were willing to wait."""
 

@@ -1,0 +1,8 @@
+"""
+Teams at work: a plan is read, members are started, followed, replaced, shut down, and removed whatever state they are in.
+
+    plan_file   what is to be done, from a file
+    hiring      members as jobs, in windows of tmux, or inside this process
+    leading     the lead's round: who did what, who died, who asks, what is left
+    removal     a team's end by force
+"""
