@@ -1,0 +1,52 @@
+"""Ending a process that is known by number and start time, with proof; nobody else is ever signalled."""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+
+from taskyard.disk.processes import process_alive, stat_fields
+
+#: Seconds a process that was killed may take to be gone: the kernel's work, not its own.
+_KILLED = 5.0
+
+
+def end_process(pid: int, start: int, *, grace: float = 3.0) -> bool:
+    """Have the very process with this number and start time end: asked, then made to; True if it is gone.
+
+    This process and those it was started by are left alone.
+    """
+    if not pid or not start or pid in _above():
+        return False
+    try:
+        fd = os.pidfd_open(pid)
+    except ProcessLookupError:
+        return True
+    except OSError:
+        return False
+    try:
+        if not process_alive(pid, start):
+            return True  # the number is another's by now, or nobody's
+        for number, patience in ((signal.SIGTERM, grace), (signal.SIGKILL, _KILLED)):
+            signal.pidfd_send_signal(fd, number)
+            if select.select([fd], [], [], patience)[0]:
+                return True
+        return False
+    except ProcessLookupError:
+        return True
+    except PermissionError:
+        return False
+    finally:
+        os.close(fd)
+
+
+def _above() -> set[int]:
+    """Ourselves, and whoever started us, up to the first."""
+    found = {os.getpid()}
+    pid = os.getppid()
+    while pid > 1 and pid not in found:
+        found.add(pid)
+        fields = stat_fields(str(pid))
+        pid = int(fields[1]) if fields is not None else 0
+    return found
