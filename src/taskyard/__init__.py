@@ -54,6 +54,7 @@ if TYPE_CHECKING:
     from taskyard.errors import KindNotFound as KindNotFound
     from taskyard.errors import LeaseLost as LeaseLost
     from taskyard.errors import ListNotFound as ListNotFound
+    from taskyard.errors import MemberNotStarted as MemberNotStarted
     from taskyard.errors import MissingExtra as MissingExtra
     from taskyard.errors import NoInput as NoInput
     from taskyard.errors import NotFound as NotFound
@@ -150,6 +151,7 @@ __all__ = [
     "LeaseLost",
     "ListNotFound",
     "Listing",
+    "MemberNotStarted",
     "MissingExtra",
     "Monitor",
     "NoInput",

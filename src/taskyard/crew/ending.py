@@ -12,8 +12,10 @@ from taskyard.disk.processes import process_alive, stat_fields
 _KILLED = 5.0
 
 
-def end_process(pid: int, start: int, *, grace: float = 3.0) -> bool:
-    """Have the very process with this number and start time end: asked, then made to; True if it is gone.
+def end_process(pid: int, start: int, *, patience: float = 0.0, grace: float = 3.0) -> bool:
+    """Have the very process with this number and start time end; True if it is gone.
+
+    It has `patience` seconds to go by itself, then it is asked, and after `grace` seconds made to.
 
     This process and those it was started by are left alone.
     """
@@ -28,9 +30,10 @@ def end_process(pid: int, start: int, *, grace: float = 3.0) -> bool:
     try:
         if not process_alive(pid, start):
             return True  # the number is another's by now, or nobody's
-        for number, patience in ((signal.SIGTERM, grace), (signal.SIGKILL, _KILLED)):
-            signal.pidfd_send_signal(fd, number)
-            if select.select([fd], [], [], patience)[0]:
+        for number, seconds in ((None, patience), (signal.SIGTERM, grace), (signal.SIGKILL, _KILLED)):
+            if number is not None:
+                signal.pidfd_send_signal(fd, number)
+            if select.select([fd], [], [], seconds)[0]:
                 return True
         return False
     except ProcessLookupError:

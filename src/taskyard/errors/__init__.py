@@ -18,6 +18,7 @@ Every error Taskyard raises on purpose.
   x NotGenuine              exit 1   what looks like a notice is none of ours
   x StorageError            exit 1   the disk said no
   x CannotListen            exit 1   an address is taken, or not ours
+  x MemberNotStarted        exit 1   a member of a team did not come
   x Cancelled               exit 130 the caller gave up while it ran
 
 Each class carries its facts as attributes; the message is one sentence for people.
@@ -59,6 +60,7 @@ from taskyard.errors.general import (
     Cancelled,
     CannotListen,
     Damaged,
+    MemberNotStarted,
     MissingExtra,
     NotGenuine,
     StorageError,
@@ -114,6 +116,7 @@ __all__ = [
     "KindNotFound",
     "LeaseLost",
     "ListNotFound",
+    "MemberNotStarted",
     "MissingExtra",
     "NoInput",
     "NotFound",

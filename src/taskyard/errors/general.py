@@ -216,6 +216,18 @@ class CannotListen(TaskyardError):
         self.why = why
 
 
+class MemberNotStarted(TaskyardError):
+    """A member of a team was started and did not come: it was too slow, or died before. Nothing of it is left."""
+
+    code = "member_not_started"
+
+    def __init__(self, member: str, team: str, why: str) -> None:
+        super().__init__(f"{clipped(member, 60)} did not come to team {clipped(team, 60)}: {clipped(why, 500)}.")
+        self.member = clipped(member, 60)
+        self.team = clipped(team, 60)
+        self.why = clipped(why, 500)
+
+
 class Cancelled(TaskyardError):
     """The caller gave up while something ran; it was ended and nothing was saved."""
 

@@ -1,0 +1,107 @@
+"""
+A team's end by force: it always works, on members that are stuck, dead, damaged or not known at all.
+
+Ended are members that are jobs of ours, with everything they started and the windows they live in, and a lead that is
+`taskyard team up`. Others that joined (a program by its number, a person) are none of ours to end: they are out of the
+team, and named.
+"""
+
+from __future__ import annotations
+
+from taskyard.crew import leads
+from taskyard.crew.ending import end_process
+from taskyard.errors import Damaged
+from taskyard.names import folder_name
+from taskyard.runtime.ending import read
+from taskyard.runtime.folder import JobFolder
+from taskyard.shapes import as_list, as_number, as_object, as_text
+from taskyard.tasklist.team_record import Team
+from taskyard.teamwork import trackers
+from taskyard.typed import NamedTuple
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from taskyard.app import Yard
+    from taskyard.runtime.model import Job
+    from taskyard.tasklist.liveness import Seen
+
+#: Seconds a member has to end, in a team that is removed by force.
+_GRACE = 2.0
+
+#: The kind of job that a member is.
+KIND = "in_process_teammate"
+
+
+class Removed(NamedTuple):
+    """What came of it."""
+
+    team: Team
+    released: tuple[str, ...]  #: tasks that are free again
+    stopped: tuple[str, ...]  #: members that were ended, by name
+    left: tuple[str, ...]  #: members that live on: none of ours to end
+    partial: tuple[str, ...]  #: members of which something may be left
+
+
+def remove_by_force(yard: Yard, team: str) -> Removed:
+    """End everybody of ours, and the team with them.
+
+    Raises:
+        TeamNotFound, Conflict: there is no such team of ours.
+    """
+    members = _members(yard, team)
+    jobs = {member_of(job): job for job in jobs_of_team(yard, team)}
+    outcomes = yard.jobs.stop(*(job.id for job in jobs.values()), grace=_GRACE) if jobs else ()
+    gone = {one.job.id for one in outcomes if one.is_done}
+    stopped = [name for name, job in jobs.items() if _is_closed(yard, job) and job.id in gone]
+    partial = [name for name in jobs if name not in stopped]
+    living = [seen.member.name for seen in members if seen.liveness not in ("dead", "unknown")]
+    teams = yard.teams
+    removed = teams.remove(team, force=True)
+    if not leads.end(yard.home, team):
+        partial.append(removed.lead or "lead")
+    released = (*teams.released, *_given_back(yard, team, [name for name in jobs if removed.member(name) is None]))
+    left = tuple(name for name in living if name not in jobs and name != removed.lead)
+    return Removed(removed, released, tuple(stopped), left, tuple(partial))
+
+
+def jobs_of_team(yard: Yard, team: str) -> Iterator[Job]:
+    """The living jobs that are members of a team; what cannot be read is none."""
+    wanted = folder_name("a team", team)
+    for job in yard.jobs.list(report=lambda *_: None):
+        named = as_text((as_object(job.facts.get("identity")) or {}).get("teamName"))
+        if job.type == KIND and named and folder_name("a team", named) == wanted:
+            yield job
+
+
+def member_of(job: Job) -> str:
+    """The name of the member that a job is."""
+    return as_text((as_object(job.facts.get("identity")) or {}).get("agentName")) or job.id
+
+
+def _members(yard: Yard, team: str) -> tuple[Seen, ...]:
+    """Who is in a team of ours; nobody, if its record cannot be read."""
+    try:
+        if yard.teams.get(team).source != "taskyard":
+            yard.teams.remove(team, force=True)  # which says why not
+        return yard.teams.members(team)
+    except Damaged:
+        return ()
+
+
+def _is_closed(yard: Yard, job: Job) -> bool:
+    """Have the program around a member's job end too: a window, or a terminal that a person gave it."""
+    watcher = as_list((read(JobFolder(yard.home, job.id).record) or {}).get("watcher"))
+    if not watcher or len(watcher) != 2:
+        return True
+    return end_process(as_number(watcher[0]), as_number(watcher[1]), patience=_GRACE, grace=_GRACE)
+
+
+def _given_back(yard: Yard, team: str, names: Iterable[str]) -> tuple[str, ...]:
+    """What members had in hand that no record of the team names; trackers of all that are gone are completed."""
+    from taskyard.app import open as open_yard
+
+    with open_yard(list=team, tasks_dir=yard.tasks_dir, is_person=True) as theirs:
+        trackers.settle(theirs.tasks.store, yard.home)
+        return tuple(task.id for name in names for task in theirs.tasks.release_all(name))
