@@ -11,7 +11,7 @@ from support.python import run_python
 from support.repo import ROOT
 from taskyard import errors
 
-MODULES = ("checkup", "config", "context", "errors", "paths", "testing")
+MODULES = ("checkup", "config", "context", "errors", "paths", "teamwork", "testing")
 
 
 def documented_errors() -> list[str]:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from taskyard import context as context
     from taskyard import errors as errors
     from taskyard import paths as paths
+    from taskyard import teamwork as teamwork
     from taskyard import testing as testing
     from taskyard.app import Yard as Yard
     from taskyard.app import open as open
@@ -77,6 +78,7 @@ if TYPE_CHECKING:
     from taskyard.kinds.agent import Agent as Agent
     from taskyard.kinds.monitor import Monitor as Monitor
     from taskyard.kinds.shell import Shell as Shell
+    from taskyard.kinds.teammate import Teammate as Teammate
     from taskyard.kinds.workflow import Workflow as Workflow
     from taskyard.runtime.events import Event as Event
     from taskyard.runtime.model import End as End
@@ -99,6 +101,7 @@ _HOMES = {
     "taskyard.kinds.agent": ("Agent",),
     "taskyard.kinds.monitor": ("Monitor",),
     "taskyard.kinds.shell": ("Shell",),
+    "taskyard.kinds.teammate": ("Teammate",),
     "taskyard.kinds.workflow": ("Workflow",),
     "taskyard.runtime.events": ("Event",),
     "taskyard.runtime.model": ("End", "Job", "JobStatus"),
@@ -108,7 +111,7 @@ _HOMES = {
 _HOME = {name: module for module, names in _HOMES.items() for name in names}
 
 #: Modules for users, loaded when first asked for.
-_MODULES = ("checkup", "config", "context", "errors", "paths", "testing")
+_MODULES = ("checkup", "config", "context", "errors", "paths", "teamwork", "testing")
 
 __all__ = [
     "AcceptanceFailed",
@@ -173,6 +176,7 @@ __all__ = [
     "TaskyardError",
     "TeamHasLivingMembers",
     "TeamNotFound",
+    "Teammate",
     "TooDeep",
     "TooManyCallers",
     "Untrusted",

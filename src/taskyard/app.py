@@ -175,7 +175,7 @@ def open(
     Args:
         tasks_dir: The folder of lists; Claude Code's if not given.
         list: Which list; see `taskyard.paths.list_name` for what decides otherwise.
-        agent: The name to act under; `TASKYARD_AGENT` if not given.
+        agent: The name to act under; if not given, the in-process teammate's around this code, else `TASKYARD_AGENT`.
         store: Where the list lives: a store, or "memory:"; files if not given.
         foreign_writers: Whether other programs write here too, so that their locks must be taken;
             if not given: yes in Claude Code's folder, no elsewhere.
@@ -191,12 +191,12 @@ def open(
     Raises:
         UsageError: a name or setting cannot be.
     """
-    from taskyard.identity import Identity
+    from taskyard.identity import Identity, own_name
     from taskyard.names import check_name
 
     settings = config.load()
     home = paths.home()
-    name = agent if agent is not None else os.environ.get("TASKYARD_AGENT")
+    name = agent if agent is not None else own_name()
     if name is not None:
         check_name("an agent", name)
     folder = folder_of(tasks_dir)
@@ -215,6 +215,25 @@ def open(
         report=report if report is not None else _to_stderr,
         sharing=sharing,
         tasks_dir=folder if store in (None, "files") else None,
+    )
+
+
+def for_teammate(store: TaskStore, *, home: str, settings: config.Settings, report: Callable[[str], None]) -> Yard:
+    """The yard of the in-process teammate this code acts for, on a store that others of this program share.
+
+    It is not closed: the store is whoever's made it, and the teammate's instance leaves by itself.
+    """
+    from taskyard.identity import Identity
+
+    return Yard(
+        store,
+        beside=lambda _: store,
+        settings=settings,
+        home=home,
+        identity=Identity(home, None),
+        via="api",
+        is_main=None,
+        report=report,
     )
 
 

@@ -6,15 +6,18 @@ Who this process is to the list: under which name it acts, and what its claims h
     any other command         the name alone                               kind "manual"
     a claim with an end       the clock                                    kind "time"
     somebody far away         the clock, under a name that outlives us     kind "time"
+    an in-process teammate    a lock of its own, held until it leaves      kind "process"
 """
 
 from __future__ import annotations
 
 import os
+from contextvars import ContextVar
 
 from taskyard.clock import now_ms
 from taskyard.tasklist.model import Lease
 from taskyard.tasklist.tokens import new_token
+from taskyard.typed import NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,6 +25,29 @@ if TYPE_CHECKING:
 
 #: The living instances of this process, by home and wanted name; a forked child makes its own.
 _ours: dict[tuple[str, str], Instance] = {}
+
+
+class Acting(NamedTuple):
+    """The in-process teammate that some code runs for: one of many in this program."""
+
+    name: str
+    team: str
+    instance: Instance  #: its own, so that what it holds goes back when it leaves, and nobody else's
+
+    @property
+    def id(self) -> str:
+        """As everybody names it: `name@team`."""
+        return f"{self.name}@{self.team}"
+
+
+#: Whom this very context acts for; tasks and threads of one teammate never see another's.
+acting: ContextVar[Acting | None] = ContextVar("acting", default=None)
+
+
+def own_name() -> str | None:
+    """The name to act under where none is given: the in-process teammate's, else `TASKYARD_AGENT`."""
+    here = acting.get()
+    return here.name if here is not None else os.environ.get("TASKYARD_AGENT")
 
 
 class Identity:
@@ -39,12 +65,17 @@ class Identity:
         """
         self._home = home
         self._is_person = is_person
-        self._job = os.environ.get("TASKYARD_INSTANCE") if lease is None else None
+        here = acting.get()
+        is_teammate = here is not None and lease is None and not is_person and agent in (None, here.name)
+        self._held = here.instance if here is not None and is_teammate else None
+        self._job = os.environ.get("TASKYARD_INSTANCE") if lease is None and self._held is None else None
         self._wanted = agent
         self._lease = lease
         self._remote: Instance | None = None
         self.agent = agent
-        if agent is not None and lease is not None:
+        if here is not None and self._held is not None:
+            self.agent = here.name
+        elif agent is not None and lease is not None:
             from taskyard import instances
 
             self._remote = instances.enter(home, agent)
@@ -65,7 +96,7 @@ class Identity:
             return Lease(agent, _person(agent), new_token(), "time" if span else "manual", since, expires, span)
         if self._lease is not None:
             return Lease(agent, self.instance(agent), new_token(), "time", since, expires, span)
-        held = _instance(self._home, self._wanted or "")
+        held = self._held or _instance(self._home, self._wanted or "")
         if span:
             return Lease(agent, held.id, new_token(), "time", since, expires, span)
         record = held.record
@@ -99,6 +130,8 @@ class Identity:
         """The living instance, if there is one yet."""
         if self._lease is not None:
             return self._remote
+        if self._held is not None:
+            return self._held
         held = _ours.get((self._home, self._wanted or ""))
         return held if held is not None and held.is_ours else None
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager, suppress
 from weakref import WeakKeyDictionary
 
@@ -25,10 +25,11 @@ _sleepers: WeakKeyDictionary[asyncio.AbstractEventLoop, int] = WeakKeyDictionary
 class Folder:
     """One folder, for one reader."""
 
-    def __init__(self, shared: Watcher, follower: Followed, bell: _Bell) -> None:
+    def __init__(self, shared: Watcher, follower: Followed, bell: _Bell, others: Sequence[Followed] = ()) -> None:
         self._shared = shared
         self._followed = follower
         self._bell = bell
+        self._others = others
 
     def look(self) -> set[str] | None:
         """The names that changed since last asked, without waiting."""
@@ -49,12 +50,17 @@ class Folder:
                     await self._bell.rung.wait()
         except TimeoutError:
             return set()
+        if any(other.has_news for other in self._others):
+            for other in self._others:
+                other.changed()
+            self._followed.changed()
+            return None
         return self._followed.changed()
 
     def _has_news(self) -> bool:
         self._bell.rung.clear()
         self._shared.drain()
-        return self._followed.has_news
+        return self._followed.has_news or any(other.has_news for other in self._others)
 
 
 class _Bell(threading.Event):
@@ -78,16 +84,18 @@ class _Bell(threading.Event):
 
 
 @contextmanager
-def followed(path: str) -> Generator[Folder]:
-    """Follow what happens in the folder `path`, which may not exist yet."""
+def followed(path: str, *others: str) -> Generator[Folder]:
+    """Follow what happens in the folder `path`, which may not exist yet; news in one of the `others` names nothing."""
     loop, shared = asyncio.get_running_loop(), watcher()
     bell = _Bell(loop)
     follower = shared.follow(path, news=bell)
+    beside = [shared.follow(other, news=bell) for other in others]
     _sleep_on(loop, shared)
     try:
-        yield Folder(shared, follower, bell)
+        yield Folder(shared, follower, bell, beside)
     finally:
-        follower.close()
+        for each in (follower, *beside):
+            each.close()
         _let_go(loop, shared)
 
 

@@ -25,6 +25,7 @@ BUILTIN: Mapping[str, str] = {
     "local_agent": "taskyard.kinds.agent:Agent",
     "monitor_mcp": "taskyard.kinds.monitor:Monitor",
     "local_workflow": "taskyard.kinds.workflow:Workflow",
+    "in_process_teammate": "taskyard.kinds.teammate:Teammate",
 }
 
 _GROUP = "taskyard.kinds"

@@ -1,0 +1,263 @@
+"""
+What one teammate does with its list, its mail and its team: calls that take milliseconds and block.
+
+Each is made under the teammate's own name and instance, so that all it holds goes back when it leaves or dies.
+"""
+
+from __future__ import annotations
+
+from taskyard.app import for_teammate
+from taskyard.clock import now_ms
+from taskyard.errors import (
+    AcceptanceFailed,
+    Blocked,
+    Conflict,
+    Damaged,
+    HookRefused,
+    NotFound,
+    TaskyardError,
+    Untrusted,
+)
+from taskyard.names import storable
+from taskyard.tasklist import rules, team_record
+from taskyard.tasklist.extras import labels_of, requires_of
+from taskyard.tasklist.graph import open_blockers
+from taskyard.tasklist.mailbox import Post
+from taskyard.tasklist.model import Act
+from taskyard.teamwork import trackers
+from taskyard.teamwork.colours import coloured
+from taskyard.teamwork.failing import failures, returned
+from taskyard.typed import NamedTuple
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from taskyard.identity import Acting
+    from taskyard.tasklist.message import Message
+    from taskyard.tasklist.model import Task
+    from taskyard.teamwork.office import Office
+
+#: Who hears of it where a team has no lead.
+PERSON = "me"
+
+#: Messages fetched at once.
+_BITE = 10
+
+
+class Ending(NamedTuple):
+    """What came of saying that a task is done: neither, if it is no longer this teammate's."""
+
+    is_done: bool = False
+    refusal: str = ""  #: why it does not count as done yet
+
+
+class Desk:
+    """One teammate's."""
+
+    def __init__(
+        self,
+        office: Office,
+        who: Acting,
+        *,
+        kind: str,
+        capabilities: Sequence[str] = (),
+        labels: Sequence[str] = (),
+        report: Callable[[str], None],
+    ) -> None:
+        """`kind` is a member's (`team_record.KINDS`); `report` gets what people should know and no call returns."""
+        self.who = who
+        self.in_hand: Task | None = None  #: what it works on
+        self.is_outcast = False  #: it is in the team no longer
+        self._office = office
+        self._kind = kind
+        self._able = frozenset(capabilities)
+        self._labels = frozenset(labels)
+        self._report = report
+        self._tracker = ""
+        self._yard = for_teammate(office.store, home=office.home, settings=office.settings, report=report)
+        self._post = Post(office.home, office.list_name, instance=who.instance)
+
+    # -- coming and going --------------------------------------------------------------------
+
+    def join(self, prompt: str, colour: str | None) -> str | None:
+        """Be in the team, which is founded if there is none; its colour there.
+
+        Raises:
+            AlreadyExists: a member of that name may still live.
+        """
+        teams, who = self._yard.teams, self.who
+        try:
+            teams.get(who.team)
+        except NotFound:
+            try:
+                teams.create(who.team)
+            except Conflict:
+                pass  # somebody else was quicker
+        if teams.get(who.team).source == "claude":
+            member = teams.join(who.team, who.name, colour=colour)
+        else:
+            member = teams.join(who.team, who.name, kind=self._kind, instance=who.instance, colour=colour)
+            now = team_record.change(self._office.home, who.team, lambda team: team and coloured(team, who.name))
+            member = (now.member(who.name) if now is not None else None) or member
+        trackers.settle(self._office.store, self._office.home)
+        self._tracker = trackers.begin(self._office.store, who.name, prompt, who.instance.id)
+        return member.colour
+
+    def leave(self) -> None:
+        """Give back what it holds, and be gone: from the list, the team and among the living."""
+        acts: list[Callable[[], object]] = [
+            lambda: self.release("it left"),
+            lambda: trackers.end(self._office.store, self._tracker, self.who.name) if self._tracker else None,
+            lambda: None if self.is_outcast else self._yard.teams.leave(self.who.team, self.who.name),
+            lambda: self._yard.tasks.release_all(self.who.name) if self.is_outcast else None,
+        ]
+        try:
+            for act in acts:
+                try:
+                    act()
+                except (NotFound, Conflict):
+                    pass  # the team is gone, or somebody took it out
+                except TaskyardError as error:
+                    self._report(str(error))
+        finally:
+            self._post.close()
+            self.who.instance.leave()
+
+    def progress(self, state: str = "working") -> None:
+        """Let the team know that it gets on, or has nothing to do."""
+        try:
+            self._yard.teams.progress(self.who.team, self.who.name, state=state)
+        except NotFound:
+            self.is_outcast = True
+        except TaskyardError:
+            pass  # Claude Code's team has no place for it, or its record is locked or damaged: doctor tells
+
+    # -- the list ----------------------------------------------------------------------------
+
+    def suits(self, task: Task) -> bool:
+        """Whether it is for this teammate to do."""
+        wanted = not self._labels or not self._labels.isdisjoint(labels_of(task))
+        return wanted and self._able.issuperset(requires_of(task))
+
+    def take(self) -> Task | None:
+        """The next task, started: what it was given first, then the lowest free id; None if there is none."""
+        self.in_hand = self._given() or self._yard.tasks.claim_next(
+            capabilities=self._able, where=self.suits, start=True
+        )
+        return self.in_hand
+
+    def _given(self) -> Task | None:
+        tasks = self._yard.tasks.list()
+        mine = [task for task in tasks if task.owner == self.who.name and not task.is_done and task.lease is None]
+        if not mine:
+            return None
+        by_id = {task.id: task for task in tasks}
+        for task in mine:
+            if open_blockers(task, by_id):
+                continue
+            try:
+                return self._yard.tasks.start(task.id)
+            except (Conflict, NotFound, Damaged):
+                continue  # taken back, or blocked again
+        return None
+
+    def is_finished(self) -> bool:
+        """Whether there was something to do, and all of it is done."""
+        tasks = self._yard.tasks.list()
+        return bool(tasks) and all(task.is_done for task in tasks)
+
+    def complete(self, task: Task) -> Ending:
+        """Say that it is done. One that is ours no longer is let go; what is refused stays in hand."""
+        try:
+            if not self._yard.tasks.get(task.id).is_done:
+                self._yard.tasks.complete(task.id)
+        except (HookRefused, AcceptanceFailed) as refusal:
+            return Ending(refusal=str(refusal))
+        except Untrusted as refusal:
+            self.fail(str(refusal), most=1)  # nobody on the team can do more about it
+            return Ending()
+        except Blocked as refusal:
+            self.release(str(refusal))
+            return Ending()
+        except (Conflict, NotFound) as error:
+            self._report(f"Task #{task.id} went out of its hands: {error}")
+            self.in_hand = None
+            return Ending()
+        self.in_hand = None
+        return Ending(is_done=True)
+
+    def fail(self, reason: str, *, most: int | None = None) -> None:
+        """Give the task in hand back with the reason; the `most`th failure sets it aside, and the lead hears."""
+        task, self.in_hand = self.in_hand, None
+        if task is None:
+            return
+        limit = self._office.settings.lease_losses if most is None else most
+        caller = self._caller(task)
+        act = Act(self.who.name, "release", note=storable(f"failed: {reason}")[:500])
+        try:
+            now = self._office.store.update(
+                task.id, lambda facts: returned(facts, caller, reason=storable(reason), most=limit), act
+            )
+        except (Conflict, NotFound, Damaged) as error:
+            self._report(f"Task #{task.id} went out of its hands: {error}")
+            return
+        if now.is_held:
+            times = "once" if failures(now) == 1 else f"{failures(now)} times"
+            text = (
+                f"Task #{task.id} was set aside: it failed {times}, last because: {reason[:2000]}"
+                f" Look into it, then claim it or `taskyard task assign {task.id} AGENT`."
+            )
+            self.tell_lead(text=storable(text), data={"taskId": task.id, "subject": task.subject})
+
+    def release(self, why: str) -> None:
+        """Put what is in hand back into the pool."""
+        task, self.in_hand = self.in_hand, None
+        if task is None:
+            return
+        caller = self._caller(task)
+        act = Act(self.who.name, "release", note=storable(why)[:500])
+        try:
+            self._office.store.update(task.id, lambda facts: rules.release(facts, caller), act)
+        except (Conflict, NotFound, Damaged):
+            pass  # done, handed on or removed meanwhile
+
+    def _caller(self, task: Task) -> rules.Caller:
+        token = task.lease.token if task.lease is not None else None
+        return rules.Caller(self.who.name, token, None, now_ms(), instance=self.who.instance.id)
+
+    # -- mail --------------------------------------------------------------------------------
+
+    def mail(self) -> list[Message]:
+        """What waits for it, now in its hands."""
+        return self._post.take(self.who.name, limit=_BITE)
+
+    def read(self, message_id: str) -> None:
+        """A message was dealt with."""
+        self._post.ack(self.who.name, [message_id])
+
+    def watched_folders(self) -> tuple[str, str]:
+        """Where new mail shows."""
+        return self._post.watched_folders(self.who.name)
+
+    def lead(self) -> str:
+        """Who leads the team; the person, if nobody does."""
+        try:
+            return self._yard.teams.get(self.who.team).lead or PERSON
+        except (NotFound, Damaged):
+            return PERSON
+
+    def obeys(self, sender: str) -> bool:
+        """Whether `sender` may shut it down, or say what becomes of a plan."""
+        return sender in (self.lead(), PERSON)
+
+    def tell_lead(self, *, type: str = "message", text: str = "", data: Mapping[str, object]) -> None:
+        """Mail the lead; a lead that is this teammate itself knows."""
+        self.write(self.lead(), type=type, text=text, data=data)
+
+    def write(self, recipient: str, *, type: str = "message", text: str = "", data: Mapping[str, object]) -> None:
+        """Send mail. What it tells of has happened: mail that cannot be sent is reported, and undoes nothing."""
+        try:
+            self._post.inform(self.who.name, recipient, text, type=type, data=data)
+        except TaskyardError as error:
+            self._report(f"No mail to {recipient!r}: {error}")

@@ -1,0 +1,60 @@
+"""What a teammate's engine is told: pure text."""
+
+from __future__ import annotations
+
+from taskyard.shapes import as_object, as_text
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from taskyard.tasklist.model import Task
+
+
+def introduction(name: str, team: str, list_name: str, standing: str) -> str:
+    """Who it is, where it works, and what always holds."""
+    who = f"You are {name}, a teammate in team {team}. You share the task list {list_name!r} with the others."
+    return f"{who}\n\n{standing.strip()}" if standing.strip() else who
+
+
+def for_task(task: Task, plan: str = "") -> str:
+    """To do one task."""
+    agreed = f"\n\nThe plan that was approved:\n{plan}" if plan else ""
+    return (
+        f"{_about(task)}{agreed}\n\n"
+        f"It is claimed for you and in progress. Do it, and only it. Your final answer is your report: say what you"
+        " did. The task counts as completed when you end well; end with an error, and say why, if it could not be"
+        " done. Others on the team can be reached with `taskyard mail send NAME TEXT`."
+    )
+
+
+def for_plan(task: Task, feedback: str = "") -> str:
+    """To plan one task, and do nothing yet."""
+    again = f"\n\nYour last plan was not approved. The lead says:\n{feedback}" if feedback else ""
+    return (
+        f"{_about(task)}{again}\n\n"
+        "Do not begin yet and change nothing. Your final answer is your plan for it, which the lead approves or not."
+    )
+
+
+def refused(task: Task, why: str) -> str:
+    """To go on, since what was done does not count as done."""
+    return f"Task #{task.id} is not completed: it was refused.\n\n{why}\n\nSee to it, then end with your report."
+
+
+def from_somebody(sender: str | None, text: str) -> str:
+    """To deal with a message."""
+    return f"A message from {sender}:\n\n{text}" if sender else text
+
+
+def from_hook(text: str) -> str:
+    """To go on, since a hook did not let it idle."""
+    return f"You are not done yet:\n\n{text}"
+
+
+def _about(task: Task) -> str:
+    lines = [f"Task #{task.id}: {task.subject}"]
+    if task.description and task.description != task.subject:
+        lines += ["", task.description]
+    failed = as_object(task.extra.get("failed"))
+    if failed is not None and (reason := as_text(failed.get("reason"))):
+        lines += ["", f"An earlier attempt failed: {reason}"]
+    return "\n".join(lines)
