@@ -3,40 +3,25 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from support.tmux import said, tmux_server
 from support.wait import until
 from taskyard.crew import tmux
 from taskyard.crew.ending import end_process
 from taskyard.disk.processes import process_alive
 from taskyard.errors import UsageError
 
+__all__ = ["tmux_server"]  # a fixture
+
 WAITS = [sys.executable, "-c", "import sys; sys.stdin.read()"]
 
 
-@pytest.fixture
-def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """A place for a server of tmux; what is there at the end is ended."""
-    folder = tmp_path / "t"
-    folder.mkdir()
-    monkeypatch.setenv("TMUX_TMPDIR", str(folder))
-    monkeypatch.delenv("TMUX", raising=False)
-    yield folder
-    monkeypatch.delenv("TMUX", raising=False)
-    said("kill-server")
-
-
-def said(*words: str) -> str:
-    return subprocess.run(["tmux", *words], capture_output=True, text=True, timeout=20, check=False).stdout.strip()
-
-
 @pytest.mark.req("M-01")
-def test_a_window_runs_a_program_directly_and_closes_with_it(server: Path) -> None:
+def test_a_window_runs_a_program_directly_and_closes_with_it(tmux_server: Path) -> None:
     one = tmux.open_window("crew", "ada", WAITS)
     two = tmux.open_window("crew", "ben", WAITS)
 
@@ -51,7 +36,7 @@ def test_a_window_runs_a_program_directly_and_closes_with_it(server: Path) -> No
 
 
 @pytest.mark.req("M-01")
-def test_inside_tmux_a_window_is_added_and_the_layout_stays(server: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_inside_tmux_a_window_is_added_and_the_layout_stays(tmux_server: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     said("new-session", "-d", "-s", "mine", *WAITS)
     said("split-window", "-d", "-t", "mine", *WAITS)
     layout = said("list-windows", "-t", "mine", "-F", "#{window_layout} #{window_active}")
@@ -69,7 +54,7 @@ def test_inside_tmux_a_window_is_added_and_the_layout_stays(server: Path, monkey
 @pytest.mark.req("M-01")
 @pytest.mark.parametrize("name", ["#(touch made)", "a;b;", "x:1.0", "C-c", "$(touch made)", "-d", "a b\u2028c"])
 def test_names_from_outside_are_never_interpreted(
-    server: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+    tmux_server: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
     monkeypatch.chdir(tmp_path)
     window = tmux.open_window(name, name, WAITS)
@@ -81,7 +66,7 @@ def test_names_from_outside_are_never_interpreted(
     assert not (tmp_path / "made").exists()
 
 
-def test_words_that_tmux_would_cut_are_refused(server: Path) -> None:
+def test_words_that_tmux_would_cut_are_refused(tmux_server: Path) -> None:
     with pytest.raises(UsageError, match="semicolon"):
         tmux.open_window("crew", "ada", [*WAITS, "kill-server;"])
     assert said("list-sessions") == ""

@@ -7,6 +7,11 @@ import select
 import signal
 
 from taskyard.disk.processes import process_alive, stat_fields
+from taskyard.runtime.waiting import keeper_pidfd
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from taskyard.runtime.folder import JobFolder
 
 #: Seconds a process that was killed may take to be gone: the kernel's work, not its own.
 _KILLED = 5.0
@@ -15,7 +20,8 @@ _KILLED = 5.0
 def end_process(pid: int, start: int, *, patience: float = 0.0, grace: float = 3.0) -> bool:
     """Have the very process with this number and start time end; True if it is gone.
 
-    It has `patience` seconds to go by itself, then it is asked, and after `grace` seconds made to.
+    It has `patience` seconds to go by itself, then it is asked, and after `grace` seconds made to. One that somebody
+    has stopped is let go on first.
 
     This process and those it was started by are left alone.
     """
@@ -30,9 +36,8 @@ def end_process(pid: int, start: int, *, patience: float = 0.0, grace: float = 3
     try:
         if not process_alive(pid, start):
             return True  # the number is another's by now, or nobody's
-        for number, seconds in ((None, patience), (signal.SIGTERM, grace), (signal.SIGKILL, _KILLED)):
-            if number is not None:
-                signal.pidfd_send_signal(fd, number)
+        for number, seconds in ((signal.SIGCONT, patience), (signal.SIGTERM, grace), (signal.SIGKILL, _KILLED)):
+            signal.pidfd_send_signal(fd, number)
             if select.select([fd], [], [], seconds)[0]:
                 return True
         return False
@@ -40,6 +45,19 @@ def end_process(pid: int, start: int, *, patience: float = 0.0, grace: float = 3
         return True
     except PermissionError:
         return False
+    finally:
+        os.close(fd)
+
+
+def wake_keeper(folder: JobFolder) -> None:
+    """Let the keeper of a job go on, should somebody have stopped it: only then can it stop the job."""
+    fd = keeper_pidfd(folder)
+    if fd is None:
+        return  # it is over
+    try:
+        signal.pidfd_send_signal(fd, signal.SIGCONT)
+    except OSError:
+        pass  # it ended meanwhile
     finally:
         os.close(fd)
 

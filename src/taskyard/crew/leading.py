@@ -33,7 +33,7 @@ _LOOK = 0.25
 _POLITE = 10.0
 
 #: Seconds everybody must have been without anything to do before the rest counts as impossible.
-_STUCK = 3.0
+_STUCK = 2.0
 
 
 class Course(NamedTuple):
@@ -70,7 +70,8 @@ class Lead:
             MemberNotStarted: a member of the first round did not come.
         """
         try:
-            self._hire(self._course.agents)
+            if self._course.until == "stopped" or not self._all_done():
+                self._hire(self._course.agents)
             while self._round():
                 self._yard.tasks.store.wait(_LOOK)
             self._shut_down()

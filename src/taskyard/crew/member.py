@@ -37,7 +37,7 @@ def run_member(yard: Yard, spec: Teammate, *, started: Callable[[str], None], sh
         started: Gets its job's id.
         show: Gets what it says, a line or more.
     """
-    job = yard.jobs.start(spec, backgrounded=False)
+    job = yard.jobs.start(spec._replace(on_parent_exit="kill"), backgrounded=False)
     try:
         started(job.id)
         rest = ""

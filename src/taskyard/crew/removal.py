@@ -9,7 +9,7 @@ team, and named.
 from __future__ import annotations
 
 from taskyard.crew import leads
-from taskyard.crew.ending import end_process
+from taskyard.crew.ending import end_process, wake_keeper
 from taskyard.errors import Damaged
 from taskyard.names import folder_name
 from taskyard.runtime.ending import read
@@ -52,6 +52,8 @@ def remove_by_force(yard: Yard, team: str) -> Removed:
     """
     members = _members(yard, team)
     jobs = {member_of(job): job for job in jobs_of_team(yard, team)}
+    for job in jobs.values():
+        wake_keeper(JobFolder(yard.home, job.id))
     outcomes = yard.jobs.stop(*(job.id for job in jobs.values()), grace=_GRACE) if jobs else ()
     gone = {one.job.id for one in outcomes if one.is_done}
     stopped = [name for name, job in jobs.items() if _is_closed(yard, job) and job.id in gone]

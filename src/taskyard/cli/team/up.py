@@ -113,8 +113,9 @@ def _begin(args: Args, yard: Yard, course: Course) -> None:
             f" (`taskyard task add --list {course.wish.team} SUBJECT`), or wait for some with `--until stopped`."
         )
     left = sum(not task.is_done for task in tasks)
+    todo = f"{left} {'task' if left == 1 else 'tasks'} to do"
     count = f"{course.agents} {'member' if course.agents == 1 else 'members'}"
-    say(args, f"Team {course.wish.team}, led by {yard.agent}: {left} tasks to do, {count}. Ctrl+C stops it.")
+    say(args, f"Team {course.wish.team}, led by {yard.agent}: {todo}, {count}. Ctrl+C stops it.")
 
 
 def _tell(args: Args, text: str) -> None:

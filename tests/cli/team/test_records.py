@@ -34,10 +34,12 @@ def crew(shell: Shell) -> Iterator[Yard]:
 
 @pytest.mark.req("M-01")
 def test_a_team_is_founded_listed_shown_and_removed(shell: Shell) -> None:
-    assert shell("team", "list").out == "No teams. `taskyard team create` founds one.\n"
+    assert (
+        shell("team", "list").out == "No teams. `taskyard team up` has one work; `taskyard team create` founds one.\n"
+    )
     assert shell("team", "create", "crew", "--lead", "ada").out == "Team crew, led by ada is there.\n"
     assert shell("team", "join", "crew", "bob").out == "bob is in team crew now.\n"
-    assert shell("team", "list").out == "crew  2 members, led by ada\n"
+    assert shell("team", "list").out == "crew  2 members, led by ada: 2 unknown\n"
 
     shown = shell("team", "show", "crew").out
     assert shown.splitlines()[0] == "Team crew, led by ada"
@@ -92,7 +94,8 @@ def test_removing_with_force_works_with_living_members_and_frees_their_tasks(she
     removed = shell.json("team", "remove", "crew", "--force")
 
     assert refused.error["members"] == ["bob"]
-    assert removed == {"team": "crew", "members": ["ada", "bob"], "released": ["1"]}
+    assert (removed["team"], removed["members"], removed["released"]) == ("crew", ["ada", "bob"], ["1"])
+    assert (removed["stopped"], removed["left"]) == ([], ["bob"])  # a process that is none of ours is left alone
 
 
 @pytest.mark.req("M-01")
