@@ -10,7 +10,10 @@ from support.cli import taskyard as command_line
 from support.wait import until
 
 #: Reads its prompt and notes the task's number and who it is, in one short write: whoever dies is in or out.
-_NOTES = "n=$(sed -n 's/^Task #\\([0-9]*\\):.*/\\1/p' | head -n 1); {work}; echo \"$n $TASKYARD_AGENT $TASKYARD_LIST\" >> {file}"
+_NOTES = (
+    "n=$(sed -n 's/^Task #\\([0-9]*\\):.*/\\1/p' | head -n 1); {work};"
+    ' echo "$n $TASKYARD_AGENT $TASKYARD_LIST" >> {file}'
+)
 
 
 def plan(folder: Path, text: str) -> str:

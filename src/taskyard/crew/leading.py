@@ -15,6 +15,7 @@ from taskyard.crew.outcome import Outcome, Tally
 from taskyard.crew.wish import free_names
 from taskyard.errors import MemberNotStarted, NotFound, RecipientNotFound, TeamNotFound
 from taskyard.runtime.model import JobStatus
+from taskyard.teamwork import trackers
 from taskyard.typed import NamedTuple
 
 TYPE_CHECKING = False
@@ -134,6 +135,8 @@ class Lead:
             self._say(str(error))
 
     def _leave(self, name: str) -> None:
+        """See to it that what a member held, and what stood for it, is over."""
+        trackers.settle(self._yard.tasks.store, self._yard.home)
         try:
             self._yard.teams.leave(self._team, name)
         except NotFound:

@@ -55,6 +55,7 @@ def _at_work(args: Args) -> int:
     from taskyard.crew.wish import free_names
 
     wish = wish_of(args, args.team)
+    args.list = args.team
     with open_yard(args) as yard:
         team = yard.teams.get(args.team)
         wanted = args.agent or yard.agent
