@@ -36,7 +36,11 @@ class Keeping(ListCore):
     def list(self, *, internal: bool = False) -> Listing:
         """Every task by ascending id; trackers only if asked for. `.damaged` names unreadable files."""
         found = self.store.list()
-        return found if internal else found.visible
+        if not internal:
+            return found.visible
+        from taskyard.tasklist import trackers
+
+        return self.store.list() if trackers.settle(self.store, found) else found
 
     def log(self, task_id: str | None = None, *, since: int = 0) -> tuple[Change, ...]:
         """What happened, oldest first: to one task, or to the whole list from an entry's id on."""

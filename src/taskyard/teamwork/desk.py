@@ -19,12 +19,11 @@ from taskyard.errors import (
     Untrusted,
 )
 from taskyard.names import storable
-from taskyard.tasklist import rules, team_record
+from taskyard.tasklist import rules, team_record, trackers
 from taskyard.tasklist.extras import labels_of, requires_of
 from taskyard.tasklist.graph import open_blockers
 from taskyard.tasklist.mailbox import Post
 from taskyard.tasklist.model import Act
-from taskyard.teamwork import trackers
 from taskyard.teamwork.colours import coloured
 from taskyard.teamwork.failing import failures, returned
 from taskyard.typed import NamedTuple
@@ -75,6 +74,7 @@ class Desk:
         self._labels = frozenset(labels)
         self._report = report
         self._tracker = ""
+        self._has_joined = False
         self._yard = for_teammate(office.store, home=office.home, settings=office.settings, report=report)
         self._post = Post(office.home, office.list_name, instance=who.instance)
 
@@ -100,17 +100,18 @@ class Desk:
             member = teams.join(who.team, who.name, kind=self._kind, instance=who.instance, colour=colour)
             now = team_record.change(self._office.home, who.team, lambda team: team and coloured(team, who.name))
             member = (now.member(who.name) if now is not None else None) or member
-        trackers.settle(self._office.store, self._office.home)
-        self._tracker = trackers.begin(self._office.store, who.name, prompt, who.instance.id)
+        self._has_joined = True
+        self._yard.tasks.list(internal=True)  # a look settles the trackers of the dead
+        self._tracker = trackers.begin(self._office.store, who.name, prompt, who.instance)
         return member.colour
 
     def leave(self) -> None:
         """Give back what it holds, and be gone: from the list, the team and among the living."""
         acts: list[Callable[[], object]] = [
             lambda: self.release("it left"),
+            self._give_back_all,
             lambda: trackers.end(self._office.store, self._tracker, self.who.name) if self._tracker else None,
-            lambda: None if self.is_outcast else self._yard.teams.leave(self.who.team, self.who.name),
-            lambda: self._yard.tasks.release_all(self.who.name) if self.is_outcast else None,
+            lambda: self._yard.teams.leave(self.who.team, self.who.name) if self._is_member() else None,
         ]
         try:
             for act in acts:
@@ -123,6 +124,19 @@ class Desk:
         finally:
             self._post.close()
             self.who.instance.leave()
+
+    def _give_back_all(self) -> None:
+        """What its programs claimed in its name, beside what is in hand."""
+        for task in self._yard.tasks.list():
+            if task.lease is not None and task.lease.instance == self.who.instance.id:
+                self.in_hand = task
+                self.release("it left")
+
+    def _is_member(self) -> bool:
+        """Whether it is in the team: this very one, not another of its name."""
+        team = self._yard.teams.get(self.who.team)
+        there = team.member(self.who.name)
+        return self._has_joined and there is not None and there.instance in ("", self.who.instance.id)
 
     def progress(self, state: str = "working") -> None:
         """Let the team know that it gets on, or has nothing to do."""
@@ -157,6 +171,7 @@ class Desk:
             if open_blockers(task, by_id):
                 continue
             try:
+                self._yard.tasks.claim(task.id)  # a fresh claim: it may have held this one before
                 return self._yard.tasks.start(task.id)
             except (Conflict, NotFound, Damaged):
                 continue  # taken back, or blocked again
@@ -230,7 +245,10 @@ class Desk:
 
     def mail(self) -> list[Message]:
         """What waits for it, now in its hands."""
-        return self._post.take(self.who.name, limit=_BITE)
+        try:
+            return self._post.take(self.who.name, limit=_BITE)
+        except FileNotFoundError:
+            return []  # its box went with a team that was dissolved
 
     def read(self, message_id: str) -> None:
         """A message was dealt with."""
@@ -259,5 +277,5 @@ class Desk:
         """Send mail. What it tells of has happened: mail that cannot be sent is reported, and undoes nothing."""
         try:
             self._post.inform(self.who.name, recipient, text, type=type, data=data)
-        except TaskyardError as error:
+        except (TaskyardError, OSError) as error:  # its folders go with a team that is dissolved
             self._report(f"No mail to {recipient!r}: {error}")

@@ -11,9 +11,9 @@ from __future__ import annotations
 import asyncio
 
 from taskyard.disk.async_follow import followed
+from taskyard.tasklist import trackers
 from taskyard.tasklist.graph import open_blockers
 from taskyard.tasklist.picking import in_order
-from taskyard.teamwork import trackers
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -65,10 +65,9 @@ def to_wake(waiting: Sequence[Ticket], tasks: Sequence[Task]) -> list[Ticket]:
 class Lookout:
     """Who waits for work on one list, in one event loop."""
 
-    def __init__(self, store: TaskStore, folder: str, home: str, *, settings: Settings, do: Do) -> None:
+    def __init__(self, store: TaskStore, folder: str, *, settings: Settings, do: Do) -> None:
         self._store = store
         self._folder = folder
-        self._home = home
         self._settings = settings
         self._do = do
         self._tickets: list[Ticket] = []
@@ -109,10 +108,10 @@ class Lookout:
         """Wake whoever has something to do; how long until the next look, None: until there is news."""
         if not any(ticket.is_waiting for ticket in self._tickets):
             return self._settings.poll_interval if self._tickets else None
-        if settle:
-            await self._do(lambda: trackers.settle(self._store, self._home))
         tasks: list[Task] = []
         await self._do(lambda: tasks.extend(self._store.list()))
+        if settle:
+            await self._do(lambda: trackers.settle(self._store, tasks))
         for ticket in to_wake([ticket for ticket in self._tickets if ticket.is_waiting], tasks):
             ticket.is_waiting = False  # the next look wakes another
             ticket.wake()

@@ -99,8 +99,8 @@ class Loop:
     def end(self, why: str, *, now: bool = False) -> None:
         """Have it end after what it works on; with `now`, in the middle of it."""
         self.ends = self.ends or why
+        self._is_cut = self._is_cut or now
         if now and self._working is not None:
-            self._is_cut = True
             self._working.cancel()
         self._inbox.ring()
 
@@ -241,6 +241,8 @@ class Loop:
         return said
 
     async def _once(self, turn: Turn) -> Said:
+        if self._is_cut:
+            return Said(error="its worker was shut down")
         self._working = asyncio.ensure_future(self._work(turn))
         try:
             async with asyncio.timeout(self._spec.task_timeout) as limit:

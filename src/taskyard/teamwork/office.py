@@ -46,7 +46,7 @@ class Office:
         self.settings = settings
         self.store = FileStore(files)
         self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="taskyard-team")
-        self.lookout = Lookout(self.store, files.folder.path, home, settings=settings, do=self.do)
+        self.lookout = Lookout(self.store, files.folder.path, settings=settings, do=self.do)
         self._people = 0
         self._watching: asyncio.Task[None] | None = None
 

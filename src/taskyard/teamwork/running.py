@@ -20,7 +20,7 @@ from taskyard.teamwork.watching import Watch
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Coroutine, Sequence
 
     from taskyard.identity import Acting
     from taskyard.kinds.teammate import Teammate
@@ -74,19 +74,28 @@ async def _joined(
     loop.ask_hooks = lambda: _asked(context, desk.who, spec.cwd or os.getcwd())
     loop.on_idle += on_idle
     watch.tell(identity=_identity(desk.who, colour), isIdle=False)
-    helping = [
-        asyncio.ensure_future(postman.fetch()),
-        asyncio.ensure_future(postman.listen(context)),
-    ]
     try:
-        await loop.go()
+        await _with_help(loop.go(), postman.fetch(), postman.listen(context))
     finally:
-        for each in helping:
-            each.cancel()
         watch.tell(isIdle=False)
     done, failed = loop.tally
     facts = {**watch.facts(), "completed": list(done), "failed": list(failed)}
     return Outcome(_result(done, failed, loop.ends), facts=facts)
+
+
+async def _with_help(main: Coroutine[None, None, None], *others: Coroutine[None, None, None]) -> None:
+    """Wait for the main thing while others go on beside it; a failure of theirs is one of the whole."""
+    running = [asyncio.ensure_future(each) for each in (main, *others)]
+    waiting = set(running)
+    try:
+        while running[0] in waiting:
+            done, waiting = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+            for each in done:
+                each.result()
+    finally:
+        for each in running:
+            each.cancel()
+        await asyncio.wait(running)
 
 
 def _identity(who: Acting, colour: str | None) -> dict[str, object]:

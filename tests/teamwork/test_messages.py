@@ -1,0 +1,54 @@
+"""What reaches a teammate, and what of it is kept for the view."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from taskyard.teamwork.messages import LONGEST_SHOWN, MOST_WAITING, RECENT, Inbox, Letter, Recent
+
+
+@pytest.mark.req("K-04")
+def test_the_last_fifty_messages_are_kept_and_each_is_cut() -> None:
+    recent = Recent()
+    for number in range(500):
+        recent.add({"type": "assistant", "text": f"{number} " + "x" * 1_000_000 * (number == 499), "input": {"a": [1]}})
+    kept = recent.shown()
+    assert (len(kept), RECENT) == (50, 50)
+    assert str(kept[0]["text"]).startswith("450")
+    assert len(str(kept[-1]["text"])) == LONGEST_SHOWN
+    assert kept[0]["input"] == "{'a': [1]}"
+
+
+@pytest.mark.req("M-02")
+def test_letters_are_dealt_with_in_order_and_the_next_one_answers_a_question() -> None:
+    async def scene() -> None:
+        read: list[str] = []
+        inbox = Inbox(lambda letter: read.append(letter.text))
+        inbox.put(Letter("first"))
+        asking = asyncio.create_task(inbox.answer())
+        await asyncio.sleep(0)
+        inbox.put(Letter("the answer"))
+        inbox.put(Letter("second"))
+        assert await asking == "the answer"
+        assert [(await inbox.next()).text, (await inbox.next()).text] == ["first", "second"]
+        assert read == ["the answer", "first", "second"]
+
+    asyncio.run(scene())
+
+
+@pytest.mark.req("M-02")
+def test_while_many_letters_wait_no_more_are_fetched() -> None:
+    async def scene() -> None:
+        inbox = Inbox(lambda letter: None)
+        for number in range(MOST_WAITING):
+            await inbox.room()
+            inbox.put(Letter(str(number)))
+        waiting = asyncio.create_task(inbox.room())
+        await asyncio.sleep(0)
+        assert not waiting.done()
+        assert inbox.take() == Letter("0")
+        await asyncio.wait_for(waiting, 10)
+
+    asyncio.run(scene())

@@ -1,0 +1,106 @@
+"""Around the loop: hooks that do not let a teammate idle, checks that do not let a task be done."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import Path
+
+import pytest
+
+from support.teams import team, until
+from taskyard import Teammate, trust
+from taskyard.teamwork import Turn, Working, run
+
+
+def hooks(outside: Path, **events: str) -> None:
+    """Have commands run at events, as the person's own hooks."""
+    settings = {"hooks": {name: [{"hooks": [{"type": "command", "command": it}]}] for name, it in events.items()}}
+    (outside / ".claude").mkdir(exist_ok=True)
+    (outside / ".claude" / "settings.json").write_text(json.dumps(settings), encoding="utf-8")
+
+
+@pytest.mark.req("H-01", "M-04")
+def test_a_hook_may_send_a_teammate_on_before_it_idles(tmp_path: Path, outside: Path) -> None:
+    prompts: list[str] = []
+    again = f"{tmp_path}/again"
+    once = f"cat > {tmp_path}/asked; test -e {again} || {{ touch {again}; echo 'Tidy up.' >&2; exit 2; }}"
+    hooks(outside, TeammateIdle=once)
+
+    async def work(turn: Turn) -> str:
+        prompts.append(turn.prompt)
+        return "tidy"
+
+    async def scene() -> None:
+        async with team() as yard:
+            job = await yard.jobs.start(Working(Teammate("ada", "crew", until="stopped"), work))
+            await until(lambda: yard.jobs.get(job.id).facts.get("isIdle"))
+            await until(lambda: len(yard.mail.peek("lead")) == 1)
+            await yard.jobs.stop(job.id)
+
+    asyncio.run(scene())
+    asked = json.loads((tmp_path / "asked").read_text(encoding="utf-8"))
+    assert (asked["hook_event_name"], asked["teammate_name"], asked["team_name"]) == ("TeammateIdle", "ada", "crew")
+    assert [prompt.partition("\n\n")[2] for prompt in prompts] == ["You are not done yet:\n\nTidy up."]
+
+
+@pytest.mark.req("H-01")
+def test_a_hook_that_never_agrees_does_not_keep_a_teammate_for_ever(outside: Path) -> None:
+    turns: list[str] = []
+    hooks(outside, TeammateIdle="echo 'More!' >&2; exit 2")
+
+    async def work(turn: Turn) -> str:
+        turns.append(turn.prompt)
+        return "done"
+
+    async def scene() -> None:
+        async with team() as yard:
+            job = await yard.jobs.start(Working(Teammate("ada", "crew", until="stopped"), work))
+            await until(lambda: yard.jobs.get(job.id).facts.get("isIdle") and len(turns) == 10)
+            await yard.jobs.stop(job.id)
+
+    asyncio.run(scene())
+
+
+@pytest.mark.req("L-21", "M-04")
+def test_what_does_not_pass_its_check_goes_back_to_its_worker_with_the_reason(tmp_path: Path) -> None:
+    prompts: list[str] = []
+    check = f"cat {tmp_path}/built"
+    trust.trust_command(check, str(tmp_path))
+
+    async def work(turn: Turn) -> str:
+        prompts.append(turn.prompt)
+        if len(prompts) == 2:
+            (tmp_path / "built").write_text("yes", encoding="utf-8")
+        return "done"
+
+    async def scene() -> None:
+        async with team() as yard:
+            yard.tasks.create("Build", acceptance={"command": check, "cwd": str(tmp_path)})
+            [job] = await run(yard.jobs, [Teammate("ada", "crew")], work=work)
+            assert (job.facts["completed"], job.facts["failed"]) == (["1"], [])
+
+    asyncio.run(scene())
+    assert len(prompts) == 2
+    assert "Task #1 is not completed: it was refused." in prompts[1]
+    assert "No such file" in prompts[1]
+
+
+@pytest.mark.req("L-21", "M-04")
+def test_a_check_that_nobody_allowed_sets_the_task_aside_at_once() -> None:
+    turns: list[str] = []
+
+    async def work(turn: Turn) -> str:
+        turns.append(turn.prompt)
+        return "done"
+
+    async def scene() -> None:
+        async with team() as yard:
+            task = yard.tasks.create("Build", acceptance={"command": "touch ran"})
+            job = await yard.jobs.start(Working(Teammate("ada", "crew"), work))
+            await until(lambda: yard.tasks.get(task.id).is_held)
+            await until(lambda: any(mail.type == "message" for mail in yard.mail.peek("lead")))
+            await yard.jobs.stop(job.id)
+
+    asyncio.run(scene())
+    assert len(turns) == 1
