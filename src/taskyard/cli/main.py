@@ -51,6 +51,7 @@ COMMANDS: Mapping[str, Row] = {
     "__job_ended": Row("taskyard.cli.job.ended:ENDED", "Run the hooks of a job's end", hidden=True),
     "__workflow_tasks": Row("taskyard.cli.workflow.tasks:TASKS", "Put a step's tasks on the list", hidden=True),
     "__member": Row("taskyard.cli.team.members:MEMBER", "A member of a team in a window of its own", hidden=True),
+    "__members": Row("taskyard.cli.team.members:MEMBERS", "Members of a team inside one process", hidden=True),
     "__sinks": Row("taskyard.cli.sinks:SINKS", "Tell one piece of news to every sink", hidden=True),
 }
 

@@ -4,31 +4,31 @@ as failed and nothing of it is left.
 
     process   a job below a keeper of its own
     tmux      a window that runs `taskyard __member`, which has such a job and shows what it says
+    inside    a job that runs `taskyard __members`, in which all of them live
 """
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 import time
 
-from taskyard.crew import tmux
+from taskyard.crew import asking, tmux
 from taskyard.crew.ending import end_process
-from taskyard.disk import files
 from taskyard.disk.processes import process_alive
-from taskyard.errors import JobNotFound, MemberNotStarted, TaskyardError
-from taskyard.runtime.ending import read
-from taskyard.shapes import as_text
+from taskyard.errors import JobNotFound, MemberNotStarted
+from taskyard.kinds.shell import Shell
+from taskyard.shapes import as_object, as_text
 from taskyard.tasklist import team_record
 from taskyard.typed import NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from taskyard.app import Yard
     from taskyard.crew.wish import Wish
+    from taskyard.runtime.kind import Wanted
     from taskyard.tasklist.team_record import Team
 
 #: Seconds a member may take from its start to its joining: an interpreter, a few modules, a few files.
@@ -37,8 +37,8 @@ PATIENCE = 30.0
 #: How often to look whether it has joined, in seconds.
 _LOOK = 0.05
 
-#: Of the terminal a member lives in, not of whoever started it.
-_OF_TERMINAL = ("TERM", "TMUX", "TMUX_PANE", "COLORTERM", "TERM_PROGRAM", "TERM_PROGRAM_VERSION")
+#: What the program that members live inside of is called.
+HOST = "__members"
 
 
 class Hand(NamedTuple):
@@ -46,20 +46,25 @@ class Hand(NamedTuple):
 
     name: str
     job_id: str
-    began: int = 0  #: epoch ms
     pane: tmux.Window | None = None
+    host: str = ""  #: the job that it lives inside of
 
 
-def start(yard: Yard, wish: Wish, name: str, *, place: str) -> Hand:
-    """Start a member; `confirm` then says whether it came.
+def start(yard: Yard, wish: Wish, names: Sequence[str], *, place: str) -> Iterator[Hand]:
+    """Start members, one after the other; `confirm` then says of each whether it came.
 
     Raises:
         UsageError: something in it cannot be.
-        MemberNotStarted: its window was there, and it was not.
+        MemberNotStarted: the program around it was there, and it was not; nothing of both is left.
     """
-    if place == "tmux":
-        return _in_window(yard, wish, name)
-    return Hand(name, yard.jobs.start(wish.spec(name)).id)
+    if place == "inside":
+        yield from _inside(yard, wish, names)
+        return
+    for name in names:
+        if place == "tmux":
+            yield _in_window(yard, wish, name)
+        else:
+            yield Hand(name, yard.jobs.start(wish.spec(name)).id)
 
 
 def confirm(yard: Yard, team: str, hand: Hand, *, patience: float = PATIENCE) -> None:
@@ -88,6 +93,45 @@ def confirm(yard: Yard, team: str, hand: Hand, *, patience: float = PATIENCE) ->
     raise MemberNotStarted(hand.name, team, why)
 
 
+def let_go(yard: Yard, hand: Hand, *, grace: float | None = None) -> bool:
+    """End a member with everything it started; True if nothing of it runs any more."""
+    is_gone = _stopped(yard, hand.job_id, grace)
+    if not is_gone and hand.host:
+        is_gone = _stopped(yard, hand.host, grace)
+    if hand.pane is not None:
+        is_gone = _closed(hand.pane) and is_gone
+    return is_gone
+
+
+def _stopped(yard: Yard, job_id: str, grace: float | None) -> bool:
+    try:
+        return yard.jobs.stop(job_id, grace=grace)[0].is_done
+    except JobNotFound:
+        return True
+
+
+# -- in a window -------------------------------------------------------------------------------
+
+
+def _in_window(yard: Yard, wish: Wish, name: str) -> Hand:
+    request = asking.written(yard.home, wish, [name], tasks_dir=yard.tasks_dir)
+    try:
+        window = tmux.open_window(wish.team, name, _argv("__member", request))
+        try:
+            lives: Callable[[], bool] = lambda: process_alive(window.pid, window.start)  # noqa: E731
+            return Hand(name, _jobs(request, lives, wish.team, name)[name], window)
+        except BaseException:
+            _closed(window)
+            raise
+    finally:
+        asking.forget(request)
+
+
+def _closed(window: tmux.Window) -> bool:
+    """Wait a moment for the program in a window to end after its job; then end it."""
+    return end_process(window.pid, window.start, patience=2.0, grace=2.0)
+
+
 def _note_window(yard: Yard, team: str, name: str) -> None:
     """Let the team's record say that a member lives in a window."""
 
@@ -100,108 +144,59 @@ def _note_window(yard: Yard, team: str, name: str) -> None:
     team_record.change(yard.home, team, noted)
 
 
-def let_go(yard: Yard, hand: Hand, *, grace: float | None = None) -> bool:
-    """End a member with everything it started; True if that is proved."""
+# -- inside one process ------------------------------------------------------------------------
+
+
+class _Host(NamedTuple):
+    """A process for members to live in; its end is told to nobody, as theirs is."""
+
+    argv: Sequence[str]
+    name: str
+
+    @property
+    def type(self) -> str:
+        return "local_bash"
+
+    @property
+    def letter(self) -> str:
+        return "b"
+
+    def wanted(self) -> Wanted:
+        return Shell(self.argv, name=self.name, cwd=os.getcwd()).wanted()._replace(is_silent=True)
+
+
+def _inside(yard: Yard, wish: Wish, names: Sequence[str]) -> Iterator[Hand]:
+    request = asking.written(yard.home, wish, names, tasks_dir=yard.tasks_dir)
     try:
-        (stopped,) = yard.jobs.stop(hand.job_id, grace=grace)
-        is_gone = stopped.is_done
-    except JobNotFound:
-        is_gone = True
-    if hand.pane is not None:
-        is_gone = _close(hand.pane) and is_gone
-    return is_gone
-
-
-def _close(window: tmux.Window) -> bool:
-    """Wait for the program in a window to end after its job, a moment; then end it."""
-    return end_process(window.pid, window.start, patience=2.0, grace=2.0)
-
-
-# -- in a window -------------------------------------------------------------------------------
-
-
-def _in_window(yard: Yard, wish: Wish, name: str) -> Hand:
-    request = _written(yard.home, wish, name, yard.tasks_dir)
-    said = f"{request}.said"
-    try:
-        argv = [sys.executable, "-P", "-m", "taskyard", "__member", request]
-        window = tmux.open_window(wish.team, name, argv)
+        host = yard.jobs.start(_Host(_argv(HOST, request), f"members of team {wish.team}"))
         try:
-            return Hand(name, _job_of(said, window, wish.team, name), pane=window)
+            lives: Callable[[], bool] = lambda: not yard.jobs.get(host.id).is_final  # noqa: E731
+            jobs = _jobs(request, lives, wish.team, names[0])
         except BaseException:
-            _close(window)
+            yard.jobs.stop(host.id)
             raise
     finally:
-        for path in (request, said):
-            try:
-                os.unlink(path)
-            except FileNotFoundError:
-                pass
+        asking.forget(request)
+    for name in names:
+        yield Hand(name, jobs[name], host=host.id)
 
 
-def _job_of(said: str, window: tmux.Window, team: str, name: str) -> str:
-    """The job that the program in a window has started."""
+def _argv(command: str, request: str) -> list[str]:
+    return [sys.executable, "-P", "-m", "taskyard", command, request]
+
+
+def _jobs(request: str, lives: Callable[[], bool], team: str, name: str) -> Mapping[str, str]:
+    """The jobs that the program which took a request has started, by member."""
     deadline = time.monotonic() + PATIENCE
     while True:
-        is_over = not process_alive(window.pid, window.start)
-        answer = read(said)
+        is_over = not lives()
+        answer = asking.heard(request)
         if answer is not None:
-            if job := as_text(answer.get("job")):
-                return job
+            if jobs := as_object(answer.get("jobs")):
+                return {member: as_text(job) for member, job in jobs.items()}
             raise MemberNotStarted(name, team, as_text(answer.get("error")) or "it did not say why")
         if is_over:
-            raise MemberNotStarted(name, team, "its window closed at once")
+            raise MemberNotStarted(name, team, "the program it was to live in ended at once")
         if time.monotonic() > deadline:
-            raise MemberNotStarted(name, team, f"its window was silent for {PATIENCE:.0f} s")
+            raise MemberNotStarted(name, team, f"the program it was to live in was silent for {PATIENCE:.0f} s")
         time.sleep(_LOOK)
-
-
-def _written(home: str, wish: Wish, name: str, tasks_dir: str | None) -> str:
-    """A private file with all that the program in a window must know; what it says goes beside it."""
-    folder = f"{home}/starting"
-    files.make_private_folder(folder)
-    path = f"{folder}/{os.urandom(8).hex()}.json"
-    left_out = (*_OF_TERMINAL, "TASKYARD_JOB", "TASKYARD_INSTANCE", "TASKYARD_AGENT")
-    env = {key: value for key, value in os.environ.items() if key not in left_out}
-    env |= {"TASKYARD_HOME": home, **({"TASKYARD_TASKS_DIR": tasks_dir} if tasks_dir else {})}
-    request = {"wish": wish._asdict(), "name": name, "env": env, "cwd": os.getcwd()}
-    files.create(path, json.dumps(request).encode("ascii"))
-    return path
-
-
-class Request(NamedTuple):
-    """What the program in a window was told."""
-
-    wish: Mapping[str, object]
-    name: str
-    said: str  #: where its first word goes
-
-
-def take_request(path: str) -> Request:
-    """Read and remove a request, and be in the place and surroundings it names.
-
-    Raises:
-        Damaged, StorageError: it is none.
-    """
-    from taskyard.errors import Damaged
-    from taskyard.shapes import as_object
-
-    found = read(path) or {}
-    wish, env = as_object(found.get("wish")), as_object(found.get("env"))
-    name, cwd = as_text(found.get("name")), as_text(found.get("cwd"))
-    if wish is None or env is None or not name or not cwd:
-        raise Damaged(path, "it is no request for a member")
-    os.unlink(path)
-    kept = {key: os.environ[key] for key in _OF_TERMINAL if key in os.environ}
-    os.environ.clear()
-    os.environ.update({key: as_text(value) for key, value in env.items()} | kept)
-    os.chdir(cwd)
-    return Request(wish, name, f"{path}.said")
-
-
-def say(said: str, **word: str) -> None:
-    """Tell whoever opened the window what became of it."""
-    try:
-        files.create(said, json.dumps(word).encode("ascii"))
-    except (TaskyardError, FileExistsError):
-        pass  # nobody waits any more

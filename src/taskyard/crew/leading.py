@@ -15,7 +15,6 @@ from taskyard.crew.outcome import Outcome, Tally
 from taskyard.crew.wish import free_names
 from taskyard.errors import MemberNotStarted, NotFound, RecipientNotFound, TeamNotFound
 from taskyard.runtime.model import JobStatus
-from taskyard.teamwork import trackers
 from taskyard.typed import NamedTuple
 
 TYPE_CHECKING = False
@@ -32,6 +31,9 @@ _LOOK = 0.25
 
 #: Seconds a member has to answer a request to shut down, before it is stopped.
 _POLITE = 10.0
+
+#: Seconds that the process around members has to end after the last of them.
+_LAST_MOMENT = 2.0
 
 #: Seconds everybody must have been without anything to do before the rest counts as impossible.
 _STUCK = 2.0
@@ -58,6 +60,7 @@ class Lead:
         self._me = yard.agent or ""
         self._hands: dict[str, Hand] = {}
         self._asked: dict[str, str] = {}
+        self._hosts: set[str] = set()
         self._tally = Tally(began=now_ms())
         self._position = yard.tasks.store.position()
         self._first = self._position
@@ -91,9 +94,10 @@ class Lead:
     def _hire(self, count: int) -> None:
         """Start several at once, and see each of them come."""
         started: list[Hand] = []
-        for _ in range(count):
-            hand = hiring.start(self._yard, self._course.wish, next(self._names), place=self._course.place)
+        names = [next(self._names) for _ in range(count)]
+        for hand in hiring.start(self._yard, self._course.wish, names, place=self._course.place):
             self._hands[hand.name] = hand
+            self._hosts.update([hand.host] if hand.host else [])
             self._tally.jobs.append(hand.job_id)
             started.append(hand)
         for hand in started:
@@ -136,7 +140,7 @@ class Lead:
 
     def _leave(self, name: str) -> None:
         """See to it that what a member held, and what stood for it, is over."""
-        trackers.settle(self._yard.tasks.store, self._yard.home)
+        self._yard.tasks.list(internal=True)  # a look settles the trackers of the dead
         try:
             self._yard.teams.leave(self._team, name)
         except NotFound:
@@ -228,6 +232,10 @@ class Lead:
             self._yard.jobs.stop(*ids)
         for hand in list(self._hands.values()):
             self._gone(hand)
+        hosts = sorted(self._hosts)
+        self._yard.jobs.wait_all(hosts, timeout=_LAST_MOMENT)
+        if hosts and not all(one.is_done for one in self._yard.jobs.stop(*hosts)):
+            self._tally.faults.append("something of the process around members may be left")
 
     def _outcome(self) -> Outcome:
         self._tally.ended = now_ms()

@@ -14,7 +14,6 @@ from taskyard.runtime.folder import JobFolder
 from taskyard.runtime.follow_output import follow_output
 from taskyard.runtime.output import Output
 from taskyard.shapes import as_object, as_text
-from taskyard.teamwork import trackers
 from taskyard.view.text import safe
 
 TYPE_CHECKING = False
@@ -50,7 +49,7 @@ def run_member(yard: Yard, spec: Teammate, *, started: Callable[[str], None], sh
         return yard.jobs.wait(job.id, timeout=_LAST_WORDS)
     finally:
         yard.jobs.stop(job.id)
-        trackers.settle(yard.tasks.store, yard.home)
+        yard.tasks.list(internal=True)  # a look settles the trackers of the dead
         try:
             yard.teams.leave(spec.team, spec.name)
         except NotFound:

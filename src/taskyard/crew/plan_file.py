@@ -113,7 +113,8 @@ class _Reading:
     def _waits(self, given: Mapping[str, object], path: Path, where: str) -> list[object]:
         name = "needs" if "needs" in given else "blocked_by"
         value = given.get(name, [])
-        listed = [value] if isinstance(value, (str, int)) and not isinstance(value, bool) else as_list(value)
+        is_one = isinstance(value, (str, int)) and not isinstance(value, bool)
+        listed: list[object] | None = [value] if is_one else as_list(value)
         if listed is None:
             self._refuse((*path, name), f"{where}: `{name}` must be an id or a list of ids")
         return listed

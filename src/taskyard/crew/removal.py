@@ -10,18 +10,18 @@ from __future__ import annotations
 
 from taskyard.crew import leads
 from taskyard.crew.ending import end_process, wake_keeper
-from taskyard.errors import Damaged
+from taskyard.crew.hiring import HOST
+from taskyard.errors import Damaged, JobNotFound
 from taskyard.names import folder_name
 from taskyard.runtime.ending import read
 from taskyard.runtime.folder import JobFolder
 from taskyard.shapes import as_list, as_number, as_object, as_text
 from taskyard.tasklist.team_record import Team
-from taskyard.teamwork import trackers
 from taskyard.typed import NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
     from taskyard.app import Yard
     from taskyard.runtime.model import Job
@@ -52,10 +52,7 @@ def remove_by_force(yard: Yard, team: str) -> Removed:
     """
     members = _members(yard, team)
     jobs = {member_of(job): job for job in jobs_of_team(yard, team)}
-    for job in jobs.values():
-        wake_keeper(JobFolder(yard.home, job.id))
-    outcomes = yard.jobs.stop(*(job.id for job in jobs.values()), grace=_GRACE) if jobs else ()
-    gone = {one.job.id for one in outcomes if one.is_done}
+    gone = _stopped(yard, list(jobs.values()))
     stopped = [name for name, job in jobs.items() if _is_closed(yard, job) and job.id in gone]
     partial = [name for name in jobs if name not in stopped]
     living = [seen.member.name for seen in members if seen.liveness not in ("dead", "unknown")]
@@ -82,6 +79,28 @@ def member_of(job: Job) -> str:
     return as_text((as_object(job.facts.get("identity")) or {}).get("agentName")) or job.id
 
 
+def _stopped(yard: Yard, jobs: Sequence[Job]) -> set[str]:
+    """Stop jobs, and those that are there for them to live in; which of them are over."""
+    hosts = {host for job in jobs if (host := _host(yard, job))}
+    alone = [job.id for job in jobs if not _host(yard, job)]
+    for job_id in (*hosts, *alone):
+        wake_keeper(JobFolder(yard.home, job_id))
+    if hosts or alone:
+        yard.jobs.stop(*hosts, *alone, grace=_GRACE)
+    return {job.id for job in jobs if yard.jobs.get(job.id).is_final}
+
+
+def _host(yard: Yard, job: Job) -> str:
+    """The job of ours that a member lives inside of; "" if it has a process of its own, or lives in somebody else's."""
+    if not job.is_inside or not job.parent:
+        return ""
+    try:
+        around = yard.jobs.get(job.parent)
+    except JobNotFound:
+        return ""
+    return around.id if f" {HOST} " in f"{around.command} " else ""
+
+
 def _members(yard: Yard, team: str) -> tuple[Seen, ...]:
     """Who is in a team of ours; nobody, if its record cannot be read."""
     try:
@@ -105,5 +124,5 @@ def _given_back(yard: Yard, team: str, names: Iterable[str]) -> tuple[str, ...]:
     from taskyard.app import open as open_yard
 
     with open_yard(list=team, tasks_dir=yard.tasks_dir, is_person=True) as theirs:
-        trackers.settle(theirs.tasks.store, yard.home)
+        theirs.tasks.list(internal=True)  # a look settles the trackers of the dead
         return tuple(task.id for name in names for task in theirs.tasks.release_all(name))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from taskyard import instances
 from taskyard.errors import BadName
 from taskyard.names import check_name, folder_name
+from taskyard.shapes import as_list
 from taskyard.typed import NamedTuple
 
 TYPE_CHECKING = False
@@ -53,9 +54,10 @@ class Wish(NamedTuple):
     @classmethod
     def from_json(cls, record: Mapping[str, object]) -> Self:
         """The wish that `_asdict` was taken of."""
-        known = {name: record[name] for name in cls._fields if name in record}
-        lists = {name: tuple(known[name]) for name in ("command", "can") if name in known}  # type: ignore[call-overload]
-        return cls(**{**known, **lists})  # type: ignore[arg-type]  # written by us
+        known: dict[str, object] = {name: record[name] for name in cls._fields if name in record}
+        for name in ("command", "can"):
+            known[name] = tuple(str(word) for word in as_list(known.get(name)) or ())
+        return cls(**known)  # type: ignore[arg-type]  # written by us
 
 
 def free_names(home: str, team: str, taken: Iterable[str], *, wanted: Iterable[str] = ()) -> Iterator[str]:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import signal
 from pathlib import Path
 
 import pytest
 
 import taskyard
-from support.cli import process, start
+from support.cli import Ran, process, start
 from support.cli import taskyard as command_line
 from support.crews import members, noted, nothing_is_left, noting, plan
 from support.tmux import said, tmux_server
@@ -79,6 +80,28 @@ def test_members_work_in_windows_of_tmux_that_close_with_them(tmux_server: Path,
     until(lambda: said("list-windows", "-a") == "")
     assert not list(tmp_path.rglob("made"))
     nothing_is_left(team)
+
+
+@pytest.mark.req("M-01", "K-04", "L-10")
+def test_members_inside_one_process_are_replaced_when_that_is_killed(tmp_path: Path) -> None:
+    side, go = tmp_path / "side", tmp_path / "go"
+    command = noting(side, work=f"while [ ! -e {go} ]; do sleep 0.05; done")
+    words = ["--agents", "2", "--in", "inside", "--command", command, "--json"]
+    child = start("team", "up", "--plan", plan(tmp_path, "name: shop\ntasks: [One, Two]\n"), *words)
+    with taskyard.open(list="shop", is_person=True) as yard:
+        until(lambda: sum(task.owner is not None for task in yard.tasks.list()) == 2, timeout=40)
+        [host] = [job for job in command_line("ps", "--json").data if job["type"] == "local_bash"]
+        assert {job["parent"] for job in members()} == {host["id"]}
+
+        os.kill(host["pid"], signal.SIGKILL)
+        until(lambda: len(members()) == 2 and host["id"] not in {job["parent"] for job in members()}, timeout=30)
+        go.touch()
+
+        out, err = child.communicate(timeout=60)
+    done = Ran(child.returncode, out, err)
+    assert (done.code, done.data["died"], done.data["replaced"]) == (0, 2, 2), done
+    assert sorted(line[0] for line in noted(side))[-1] in "1234"
+    nothing_is_left("shop")
 
 
 @pytest.mark.req("M-01")

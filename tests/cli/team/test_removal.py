@@ -56,13 +56,17 @@ def test_living_members_and_their_lead_are_stopped_with_proof(tmp_path: Path) ->
 
 
 @pytest.mark.req("M-01", "L-10", "B-09")
-def test_members_and_a_lead_that_are_stuck_are_ended_all_the_same(tmux_server: Path, tmp_path: Path) -> None:
-    child = at_work(tmp_path, "--in", "tmux")
+@pytest.mark.parametrize("place", ["tmux", "inside"])
+def test_members_and_a_lead_that_are_stuck_are_ended_all_the_same(
+    tmux_server: Path, tmp_path: Path, place: str
+) -> None:
+    child = at_work(tmp_path, "--in", place)
     windows = [int(pid) for pid in said("list-panes", "-a", "-F", "#{pane_pid}").split()]
     for pid in [child.pid, *windows]:
         os.kill(pid, signal.SIGSTOP)
-    for job in members():
-        freeze(parent(int(str(job["pid"]))))  # its keeper too
+    for job in command_line("ps", "--json").data:
+        if job["pid"]:
+            freeze(parent(job["pid"]))  # its keeper too
 
     removed = command_line("team", "remove", "shop", "--force", "--json").data
 

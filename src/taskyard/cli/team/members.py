@@ -70,12 +70,12 @@ def _at_work(args: Args) -> int:
 
 def _seen_through(args: Args, yard: Yard, spec: Teammate, *, said: str) -> Job:
     from taskyard.cli.team.signals import ended_by_signals
-    from taskyard.crew.hiring import say as tell
+    from taskyard.crew.asking import say as tell
     from taskyard.crew.member import run_member
 
     def started(job_id: str) -> None:
         if said:
-            tell(said, job=job_id)
+            tell(said, jobs={spec.name: job_id})
         say(args, f"{spec.name} works in team {spec.team} as {job_id}. Ctrl+C ends it; its tasks go back to the pool.")
 
     def show(text: str) -> None:
@@ -97,25 +97,36 @@ def _json(args: Args, name: str, job: Job) -> dict[str, object]:
 
 
 def _member_arguments(parser: Parser) -> None:
-    parser.add("file", metavar="FILE", help="As `taskyard.crew.hiring` wrote it.")
+    parser.add("file", metavar="FILE", help="As `taskyard.crew.asking` wrote it.")
 
 
 def _member(args: Args) -> int:
-    """The program in a window of tmux."""
-    from taskyard.crew.hiring import say as tell
-    from taskyard.crew.hiring import take_request
-    from taskyard.crew.wish import Wish
+    """The program in a window of tmux: one member, and what it says."""
+    from taskyard.crew import asking
 
-    request = take_request(args.file)
+    request = asking.take(args.file, surroundings=True)
     try:
-        wish = Wish.from_json(request.wish)
-        args.tasks_dir, args.list, args.by = None, wish.team, None
+        args.tasks_dir, args.list, args.by = None, request.wish.team, None
         with open_yard(args) as yard:
-            job = _seen_through(args, yard, wish.spec(request.name), said=request.said)
+            job = _seen_through(args, yard, request.wish.spec(request.names[0]), said=request.said)
     except TaskyardError as error:
-        tell(request.said, error=str(error))
+        asking.say(request.said, error=str(error))
         raise
     return exit_code([job])
+
+
+def _members(args: Args) -> int:
+    """The program that members live inside of."""
+    from taskyard.crew import asking
+    from taskyard.crew.hosting import host
+
+    request = asking.take(args.file, surroundings=False)
+    try:
+        failed = host(request.wish, request.names, started=lambda jobs: asking.say(request.said, jobs=jobs))
+    except TaskyardError as error:
+        asking.say(request.said, error=str(error))
+        raise
+    return 1 if failed else 0
 
 
 def _leave_arguments(parser: Parser) -> None:
@@ -161,3 +172,4 @@ LEAVE = Command(
     exits=("4  no such team or member", "5  it is a member that Claude Code runs"),
 )
 MEMBER = Command(_member, _member_arguments, "A member of a team in a window of its own.")
+MEMBERS = Command(_members, _member_arguments, "Members of a team inside one process.")

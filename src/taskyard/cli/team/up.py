@@ -37,9 +37,9 @@ def _arguments(parser: Parser) -> None:
     parser.add(
         "--in",
         dest="place",
-        choices=("process", "tmux"),
+        choices=("process", "tmux", "inside"),
         default="process",
-        help="Members as plain processes, or in windows of tmux.",
+        help="Members as plain processes, in windows of tmux, or all inside one process.",
     )
     parser.add_words("--names", metavar="AGENT", dest="names", help="What members are called.")
     parser.add("--replace", type=whole, default=10, metavar="N", help="How many that die are replaced; 10.")
