@@ -7,7 +7,9 @@ import select
 import signal
 
 from taskyard.disk.processes import process_alive, stat_fields
+from taskyard.runtime.ending import read
 from taskyard.runtime.waiting import keeper_pidfd
+from taskyard.shapes import as_number
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -49,17 +51,39 @@ def end_process(pid: int, start: int, *, patience: float = 0.0, grace: float = 3
         os.close(fd)
 
 
-def wake_keeper(folder: JobFolder) -> None:
-    """Let the keeper of a job go on, should somebody have stopped it: only then can it stop the job."""
-    fd = keeper_pidfd(folder)
-    if fd is None:
-        return  # it is over
+def wake(folder: JobFolder) -> None:
+    """Let the keeper of a job and its command go on, should somebody have stopped them: then both can end well."""
+    if (fd := keeper_pidfd(folder)) is not None:
+        _continue(fd)
+    pid, start = _command(folder)
+    if pid and process_alive(pid, start):
+        try:
+            _continue(os.pidfd_open(pid))
+        except OSError:
+            pass  # it ended meanwhile
+
+
+def _continue(fd: int) -> None:
     try:
         signal.pidfd_send_signal(fd, signal.SIGCONT)
     except OSError:
         pass  # it ended meanwhile
     finally:
         os.close(fd)
+
+
+def end_command(folder: JobFolder, *, grace: float = 3.0) -> bool:
+    """End the command of a job itself, by what its record says; True if it is gone.
+
+    A keeper never signals a program that has jobs inside it: it asks, and waits for them. One that is stuck is left.
+    """
+    pid, start = _command(folder)
+    return not pid or end_process(pid, start, grace=grace)
+
+
+def _command(folder: JobFolder) -> tuple[int, int]:
+    record = read(folder.record) or {}
+    return as_number(record.get("pid")), as_number(record.get("pidStart"))
 
 
 def _above() -> set[int]:

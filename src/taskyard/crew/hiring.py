@@ -14,10 +14,11 @@ import sys
 import time
 
 from taskyard.crew import asking, tmux
-from taskyard.crew.ending import end_process
+from taskyard.crew.ending import end_command, end_process
 from taskyard.disk.processes import process_alive
 from taskyard.errors import JobNotFound, MemberNotStarted
 from taskyard.kinds.shell import Shell
+from taskyard.runtime.folder import JobFolder
 from taskyard.shapes import as_object, as_text
 from taskyard.tasklist import team_record
 from taskyard.typed import NamedTuple
@@ -97,10 +98,15 @@ def let_go(yard: Yard, hand: Hand, *, grace: float | None = None) -> bool:
     """End a member with everything it started; True if nothing of it runs any more."""
     is_gone = _stopped(yard, hand.job_id, grace)
     if not is_gone and hand.host:
-        is_gone = _stopped(yard, hand.host, grace)
+        is_gone = stop_host(yard, hand.host)
     if hand.pane is not None:
         is_gone = _closed(hand.pane) and is_gone
     return is_gone
+
+
+def stop_host(yard: Yard, job_id: str) -> bool:
+    """End the process that members live inside of; True if it is gone."""
+    return _stopped(yard, job_id, None) or end_command(JobFolder(yard.home, job_id))
 
 
 def _stopped(yard: Yard, job_id: str, grace: float | None) -> bool:

@@ -234,8 +234,9 @@ class Lead:
             self._gone(hand)
         hosts = sorted(self._hosts)
         self._yard.jobs.wait_all(hosts, timeout=_LAST_MOMENT)
-        if hosts and not all(one.is_done for one in self._yard.jobs.stop(*hosts)):
-            self._tally.faults.append("something of the process around members may be left")
+        for host in hosts:
+            if not hiring.stop_host(self._yard, host):
+                self._tally.faults.append(f"something of {host}, in which members lived, may be left")
 
     def _outcome(self) -> Outcome:
         self._tally.ended = now_ms()

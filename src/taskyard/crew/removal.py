@@ -9,7 +9,7 @@ team, and named.
 from __future__ import annotations
 
 from taskyard.crew import leads
-from taskyard.crew.ending import end_process, wake_keeper
+from taskyard.crew.ending import end_command, end_process, wake
 from taskyard.crew.hiring import HOST
 from taskyard.errors import Damaged, JobNotFound
 from taskyard.names import folder_name
@@ -84,9 +84,11 @@ def _stopped(yard: Yard, jobs: Sequence[Job]) -> set[str]:
     hosts = {host for job in jobs if (host := _host(yard, job))}
     alone = [job.id for job in jobs if not _host(yard, job)]
     for job_id in (*hosts, *alone):
-        wake_keeper(JobFolder(yard.home, job_id))
+        wake(JobFolder(yard.home, job_id))
     if hosts or alone:
         yard.jobs.stop(*hosts, *alone, grace=_GRACE)
+    for job_id in hosts:
+        end_command(JobFolder(yard.home, job_id), grace=_GRACE)
     return {job.id for job in jobs if yard.jobs.get(job.id).is_final}
 
 
