@@ -15,6 +15,7 @@ from taskyard.crew.outcome import Outcome, Tally
 from taskyard.crew.wish import free_names
 from taskyard.errors import MemberNotStarted, NotFound, RecipientNotFound, TeamNotFound
 from taskyard.runtime.model import JobStatus
+from taskyard.tasklist.extras import requires_of
 from taskyard.typed import NamedTuple
 
 TYPE_CHECKING = False
@@ -198,8 +199,7 @@ class Lead:
                 continue
             if any(blocker in tasks and not tasks[blocker].is_done for blocker in task.blocked_by):
                 continue
-            requires = task.extra.get("requires")
-            if task.owner or not isinstance(requires, list) or able.issuperset(map(str, requires)):
+            if task.owner or able.issuperset(requires_of(task)):
                 yield task.id
 
     # -- the end -----------------------------------------------------------------------------

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from taskyard.shapes import as_text
+from taskyard.tasklist.extras import requires_of
 from taskyard.view.job_text import how_it_ended
 from taskyard.view.text import safe
 
@@ -88,8 +89,8 @@ def why_open(task: Task, tasks: dict[str, Task]) -> str:
         return f"{named}: waits for {', '.join('#' + blocker for blocker in waits)}"
     if task.owner:
         return f"{named}: {one_line(task.owner)} has it"
-    requires = task.extra.get("requires")
-    return f"{named}: requires {one_line(', '.join(map(str, requires)))}" if isinstance(requires, list) else named
+    requires = requires_of(task)
+    return f"{named}: requires {one_line(', '.join(requires))}" if requires else named
 
 
 def one_line(text: str) -> str:

@@ -68,10 +68,14 @@ def remove_by_force(yard: Yard, team: str) -> Removed:
 def jobs_of_team(yard: Yard, team: str) -> Iterator[Job]:
     """The living jobs that are members of a team; what cannot be read is none."""
     wanted = folder_name("a team", team)
-    for job in yard.jobs.list(report=lambda *_: None):
+    for job in yard.jobs.list(report=_left_out):
         named = as_text((as_object(job.facts.get("identity")) or {}).get("teamName"))
         if job.type == KIND and named and folder_name("a team", named) == wanted:
             yield job
+
+
+def _left_out(*_: object) -> None:
+    """A job that cannot be read is nobody's member."""
 
 
 def member_of(job: Job) -> str:

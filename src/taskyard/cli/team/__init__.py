@@ -17,6 +17,7 @@ ROWS: Mapping[str, Row] = {
     "show": Row(f"{_HERE}.show:SHOW", "Who is in a team, who lives, and what each does"),
     "join": Row(f"{_HERE}.members:JOIN", "Let an agent into a team, or be one of its members here"),
     "leave": Row(f"{_HERE}.members:LEAVE", "Take an agent out; its unfinished tasks go back to the pool"),
+    "progress": Row(f"{_HERE}.members:PROGRESS", "Say that an agent gets on with its work, or has none left"),
     "approve": Row(f"{_HERE}.plans:APPROVE", "Let a member go on with the plan it asked about"),
     "reject": Row(f"{_HERE}.plans:REJECT", "Send a member back to its plan, with the reason"),
     "remove": Row(f"{_HERE}.removal:REMOVE", "Dissolve a team; everyone's unfinished tasks go back to the pool"),

@@ -144,6 +144,21 @@ def _leave(args: Args) -> int:
     return answer(args, lambda: data, lambda: [said], ids=back)
 
 
+def _progress_arguments(parser: Parser) -> None:
+    one_team(parser)
+    parser.add("agent", nargs="?", metavar="AGENT", help="Who; --by if not given.")
+    parser.add("--idle", action="store_true", help="It has nothing to do.")
+
+
+def _progress(args: Args) -> int:
+    with open_yard(args) as yard:
+        state = "idle" if args.idle else "working"
+        member = yard.teams.progress(args.team, _who(args, yard.agent, "gets on"), state=state)
+    data = {"team": args.team, "member": member.name, "state": member.state}
+    said = f"{safe(member.name)} is {'idle' if args.idle else 'at work'}."
+    return answer(args, lambda: data, lambda: [said], ids=[member.name])
+
+
 def _who(args: Args, agent: str | None, verb: str) -> str:
     name: str | None = args.agent or agent
     if not name:
@@ -170,6 +185,14 @@ LEAVE = Command(
     "Take an agent out of a team. Its unfinished tasks go back to the pool; its mail stays readable. One at work ends.",
     examples=("taskyard team leave crew bob",),
     exits=("4  no such team or member", "5  it is a member that Claude Code runs"),
+)
+PROGRESS = Command(
+    _progress,
+    _progress_arguments,
+    "Say that an agent which runs outside of Taskyard gets on with its work: one that does not for 60 s while it\n"
+    "works counts as stalled. With --idle it has nothing to do.",
+    examples=("taskyard team progress crew bob", "taskyard team progress crew bob --idle"),
+    exits=("4  no such team or member",),
 )
 MEMBER = Command(_member, _member_arguments, "A member of a team in a window of its own.")
 MEMBERS = Command(_members, _member_arguments, "Members of a team inside one process.")

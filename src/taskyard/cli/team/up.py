@@ -6,7 +6,7 @@ import os
 import sys
 
 from taskyard.cli.command import Command
-from taskyard.cli.output import answer, print_line, say
+from taskyard.cli.output import answer, print_line, say, warn
 from taskyard.cli.team.options import add_options, wish_of
 from taskyard.cli.team.outcome import outcome_json, outcome_lines
 from taskyard.cli.values import whole
@@ -112,10 +112,31 @@ def _begin(args: Args, yard: Yard, course: Course) -> None:
             f"Nothing is on the list {course.wish.team!r}. Give a --plan, add tasks"
             f" (`taskyard task add --list {course.wish.team} SUBJECT`), or wait for some with `--until stopped`."
         )
+    _warn_of_untrusted(yard, course.wish.team)
     left = sum(not task.is_done for task in tasks)
     todo = f"{left} {'task' if left == 1 else 'tasks'} to do"
     count = f"{course.agents} {'member' if course.agents == 1 else 'members'}"
     say(args, f"Team {course.wish.team}, led by {yard.agent}: {todo}, {count}. Ctrl+C stops it.")
+
+
+def _warn_of_untrusted(yard: Yard, team: str) -> None:
+    """Say which tasks nobody can complete before a person allows their acceptance commands."""
+    from taskyard import trust
+    from taskyard.acceptance import check_acceptance
+    from taskyard.surroundings import project_here
+
+    ids: list[str] = []
+    for task in yard.tasks.list():
+        spec = task.extra.get("acceptance")
+        if spec is not None and not task.is_done:
+            try:
+                found = check_acceptance(spec, default_cwd=project_here() or os.getcwd())
+            except BadValue:
+                continue  # another program's; completing says so
+            if not trust.trusted_command(found.command, found.cwd):
+                ids.append(f"#{task.id}")
+    if ids:
+        warn(f"Acceptance commands of {', '.join(ids)} are not allowed yet: `taskyard trust --all --list {team}`.")
 
 
 def _tell(args: Args, text: str) -> None:
