@@ -46,13 +46,18 @@ def founded(team: str, plan: Plan | None, *, agent: str | None, report: Callable
 
 
 def _make_room(yard: Yard, team: str) -> None:
-    """Dissolve a team of that name whose lead and members are dead."""
+    """Dissolve a team of that name whose lead and members are dead: those that `team up` left when it was killed."""
     try:
         found = yard.teams.get(team)
     except NotFound:
         return
-    if leads.is_led(yard.home, team) or found.source != "taskyard":
-        raise AlreadyExists("a team", team, hint=f"`taskyard team show {team}` shows it.")
+    living = {seen.member.name: seen.liveness for seen in yard.teams.members(team)}
+    if found.source != "taskyard" or found.lead is None or living.get(found.lead) != "dead":
+        hint = (
+            f"`taskyard team show {team}` shows it; `taskyard team join {team} --engine …` adds a member at work;"
+            f" `taskyard team remove {team}` dissolves it, and its list stays."
+        )
+        raise AlreadyExists("a team", team, hint=hint)
     yard.teams.remove(team)
 
 

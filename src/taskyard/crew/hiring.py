@@ -87,7 +87,8 @@ def confirm(yard: Yard, team: str, hand: Hand, *, patience: float = PATIENCE) ->
             why = (job.end.error if job.end is not None else "") or "it ended before it had joined"
             break
         if time.monotonic() > deadline:
-            why = f"it did not join within {patience:.0f} s"
+            waits = f"; it waits for {job.waits_for}" if job.waits_for else ""
+            why = f"it did not join within {patience:.0f} s{waits}"
             break
         time.sleep(_LOOK)
     let_go(yard, hand)

@@ -20,12 +20,13 @@ from taskyard.typed import NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     from taskyard.app import Yard
     from taskyard.crew.hiring import Hand
     from taskyard.crew.wish import Wish
     from taskyard.runtime.model import Job
+    from taskyard.tasklist.model import Task
 
 #: Seconds between two looks at members and mail while nothing happens on the list.
 _LOOK = 0.25
@@ -62,6 +63,7 @@ class Lead:
         self._hands: dict[str, Hand] = {}
         self._asked: dict[str, str] = {}
         self._hosts: set[str] = set()
+        self._told: set[tuple[str, str | None]] = set()
         self._tally = Tally(began=now_ms())
         self._position = yard.tasks.store.position()
         self._first = self._position
@@ -184,14 +186,24 @@ class Lead:
         """Whether nothing unfinished can ever move: nobody is left, or all that is left is nobody's to take."""
         if not self._hands:
             return True
-        if any(True for _ in self._can_move()):
+        if movable := list(self._can_move()):
             self._stuck_since = None
+            self._tell_of_others(movable)
             return False
         if self._stuck_since is None:
             self._stuck_since = time.monotonic()
         return time.monotonic() - self._stuck_since > _STUCK
 
-    def _can_move(self) -> Iterator[str]:
+    def _tell_of_others(self, movable: Sequence[Task]) -> None:
+        """Say it once where all that can go on is somebody's who is not a member: nobody here will take it."""
+        if any(task.owner is None or task.owner in self._hands for task in movable):
+            return
+        for task in movable:
+            if (task.id, task.owner) not in self._told:
+                self._told.add((task.id, task.owner))
+                self._say(news.of_owner(task))
+
+    def _can_move(self) -> Iterator[Task]:
         tasks = {task.id: task for task in self._yard.tasks.list()}
         able = frozenset(self._course.wish.can)
         for task in tasks.values():
@@ -200,7 +212,7 @@ class Lead:
             if any(blocker in tasks and not tasks[blocker].is_done for blocker in task.blocked_by):
                 continue
             if task.owner or able.issuperset(requires_of(task)):
-                yield task.id
+                yield task
 
     # -- the end -----------------------------------------------------------------------------
 

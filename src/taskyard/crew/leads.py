@@ -7,7 +7,7 @@ import os
 
 from taskyard.crew.ending import end_process
 from taskyard.disk import files
-from taskyard.disk.processes import process_alive, process_start, this_host
+from taskyard.disk.processes import process_start, this_host
 from taskyard.names import folder_name
 from taskyard.runtime.ending import read
 from taskyard.shapes import as_number
@@ -27,12 +27,6 @@ def forget(home: str, team: str) -> None:
     """The same process leads it no more."""
     if _found(home, team) == (os.getpid(), process_start()):
         os.unlink(_path(home, team))
-
-
-def is_led(home: str, team: str) -> bool:
-    """Whether a living process of ours leads `team`."""
-    pid, start = _found(home, team)
-    return bool(pid) and process_alive(pid, start)
 
 
 def end(home: str, team: str) -> bool:

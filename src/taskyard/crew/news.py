@@ -79,6 +79,14 @@ def of_end(name: str, job: Job) -> str:
     return f"{one_line(name)} died ({how}){why}"
 
 
+def of_owner(task: Task) -> str:
+    """A task that waits for somebody who is no member at work."""
+    return (
+        f"waits for {one_line(task.owner or 'somebody')}: #{task.id} {one_line(task.subject)}\n"
+        f"        taskyard task assign {task.id} AGENT  or  taskyard task release {task.id} --force"
+    )
+
+
 def why_open(task: Task, tasks: dict[str, Task]) -> str:
     """Why nobody works on an unfinished task."""
     named = f"#{task.id} {one_line(task.subject)}"

@@ -163,3 +163,36 @@ def test_what_nobody_can_do_is_named_at_the_end(tmp_path: Path, monkeypatch: pyt
     assert "Not done: #2 After it: waits for #1" in failed.out
     assert "Not done: #3 For another: requires cobol" in failed.out
     nothing_is_left("shop")
+
+
+@pytest.mark.req("M-01", "L-16")
+def test_what_waits_for_somebody_outside_is_said_and_who_is_given_it_does_it(tmp_path: Path) -> None:
+    text = "name: shop\ntasks:\n  - {subject: One, owner: bob}\n"
+    child = start("team", "up", "--plan", plan(tmp_path, text), "--agents", "1", "--command", noting(tmp_path / "side"))
+    assert child.stdout is not None
+    assert "waits for bob: #1 One\n" in iter(child.stdout.readline, "")
+
+    command_line("task", "assign", "1", "ada", "--list", "shop", "--force")
+
+    assert ended(child).code == 0
+    assert noted(tmp_path / "side") == [["1", "ada", "shop"]]
+
+
+@pytest.mark.req("M-01", "M-03")
+def test_a_team_whose_lead_was_killed_is_taken_over_and_one_founded_by_hand_is_not(tmp_path: Path) -> None:
+    words = ["--plan", plan(tmp_path, "name: shop\ntasks: [One]\n"), "--agents", "1", "--command"]
+    child = start("team", "up", *words, "sleep 600")
+    with taskyard.open(list="shop", is_person=True) as yard:
+        until(lambda: yard.tasks.list() and yard.tasks.get("1").owner == "ada", timeout=30)
+    child.kill()
+    child.communicate(timeout=30)
+    until(lambda: members() == [], timeout=30, what="members end with their lead")
+    dead = command_line("team", "show", "shop", "--json").data["members"]
+    assert {one["liveness"] for one in dead} == {"dead"}
+
+    assert process("team", "up", *words, noting(tmp_path / "side")).code == 0
+    nothing_is_left("shop")
+
+    command_line("team", "create", "shop", "--lead", "me")
+    refused = process("team", "up", *words, "cat", "--json")
+    assert (refused.code, refused.error["code"]) == (5, "already_exists")
