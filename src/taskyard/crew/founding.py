@@ -53,10 +53,9 @@ def _make_room(yard: Yard, team: str) -> None:
         return
     living = {seen.member.name: seen.liveness for seen in yard.teams.members(team)}
     if found.source != "taskyard" or found.lead is None or living.get(found.lead) != "dead":
-        hint = (
-            f"`taskyard team show {team}` shows it; `taskyard team join {team} --engine …` adds a member at work;"
-            f" `taskyard team remove {team}` dissolves it, and its list stays."
-        )
+        hint = f"`taskyard team show {team}` shows it; `taskyard team join {team} --engine …` adds a member at work."
+        if found.source == "taskyard":
+            hint += f" `taskyard team remove {team}` dissolves it, and its list stays."
         raise AlreadyExists("a team", team, hint=hint)
     yard.teams.remove(team)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 from pathlib import Path
@@ -32,6 +33,22 @@ def test_a_person_has_a_member_work_in_any_terminal(tmp_path: Path) -> None:
     assert "I did 2" in done.out.splitlines()
     assert command_line("team", "show", "crew", "--json").data["members"][0]["name"] == "boss"
     assert len(command_line("team", "show", "crew", "--json").data["members"]) == 1
+
+
+@pytest.mark.req("M-01", "L-02")
+def test_a_member_works_in_a_team_of_claude_code_s_too(tmp_path: Path) -> None:
+    config = Path(os.environ["CLAUDE_CONFIG_DIR"], "teams", "theirs", "config.json")
+    config.parent.mkdir(parents=True)
+    lead = {"agentId": "team-lead@theirs", "name": "team-lead", "joinedAt": 1, "backendType": "in-process"}
+    before = {"name": "theirs", "createdAt": 1, "leadAgentId": "team-lead@theirs", "members": [lead]}
+    config.write_text(json.dumps(before), encoding="utf-8")
+    command_line("task", "add", "One", "--list", "theirs")
+
+    assert process("team", "join", "theirs", "ada", "--command", noting(tmp_path / "side")).code == 0
+
+    assert noted(tmp_path / "side") == [["1", "ada", "theirs"]]
+    assert json.loads(config.read_text(encoding="utf-8"))["members"] == [lead]
+    assert process("team", "up", "theirs", "--command", "cat").code == 5
 
 
 @pytest.mark.req("L-10", "M-01", "B-09")
