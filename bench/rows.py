@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from bench import command_line, jobs, mail, mcp_calls, task_list
+from bench import command_line, jobs, mail, mcp_calls, task_list, teammates
 from bench.rounds import Goal, Row, Sample
 from bench.task_list import Ground
 
@@ -192,6 +192,7 @@ def _job_rows(ground: Ground) -> list[Row]:
         cost("idle", "% of a core", lambda: jobs.idle_ours(ground), 0.5),
         cost("mem.keeper", "MB", lambda: jobs.memory_ours(ground, alone=False), 2.0),
         cost("mem.keeper.alone", "MB", lambda: jobs.memory_ours(ground, alone=True), 8.0),
+        cost("mem.team", "MB", lambda: teammates.memory_ours(ground), 1.0)._replace(fewest=1, most=1),
     ]
 
 

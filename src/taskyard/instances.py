@@ -47,6 +47,10 @@ class Record(NamedTuple):
     place: str = ""  #: the folder of that file: see `disk.place`
 
 
+#: The lock files that this very process holds; a forked child's pid is another.
+_here: dict[str, int] = {}
+
+
 class Instance:
     """A living instance: this process, under one name, until `leave` or death."""
 
@@ -55,6 +59,7 @@ class Instance:
     def __init__(self, record: Record, lock: RangeLock) -> None:
         self.record = record
         self._lock: RangeLock | None = lock
+        _here[record.lock] = record.pid
 
     @property
     def id(self) -> str:
@@ -86,6 +91,7 @@ class Instance:
         if self._lock is None or not self.is_ours:
             return
         lock, self._lock = self._lock, None
+        _here.pop(lock.path, None)
         try:
             os.unlink(lock.path)
         except FileNotFoundError:
@@ -131,6 +137,8 @@ def alive(lock_path: str, host: str, place: str) -> bool | None:
     here = this_host()
     if host != here:
         return False if _is_same_machine(host, here) and is_here(place, restarted=True) else None
+    if _here.get(lock_path) == os.getpid():
+        return True  # one of our own, of which a program may have hundreds
     try:
         if is_held(lock_path):
             return True

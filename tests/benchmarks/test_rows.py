@@ -26,6 +26,7 @@ GOALS = {
     "idle": "≤ 1×",
     "mem.keeper": "≤ 1×",
     "mem.keeper.alone": "≤ 1×",
+    "mem.team": "≤ 1×",
     "mcp.call": "≤ 3×",
 }
 

@@ -68,6 +68,7 @@ class Desk:
         self.who = who
         self.in_hand: Task | None = None  #: what it works on
         self.is_outcast = False  #: it is in the team no longer
+        self.may_have_been_given = True  #: somebody may have named it the owner of a task
         self._office = office
         self._kind = kind
         self._able = frozenset(capabilities)
@@ -156,14 +157,17 @@ class Desk:
 
     def take(self) -> Task | None:
         """The next task, started: what it was given first, then the lowest free id; None if there is none."""
-        self.in_hand = self._given() or self._yard.tasks.claim_next(
-            capabilities=self._able, where=self.suits, start=True
-        )
+        self.in_hand = self._given() if self.may_have_been_given else None
+        if self.in_hand is None:
+            self.in_hand = self._yard.tasks.claim_next(capabilities=self._able, where=self.suits, start=True)
+        if self.in_hand is None and not self.may_have_been_given:
+            self.in_hand = self._given()  # mail tells of it, but not of what other programs do
         return self.in_hand
 
     def _given(self) -> Task | None:
         tasks = self._yard.tasks.list()
         mine = [task for task in tasks if task.owner == self.who.name and not task.is_done and task.lease is None]
+        self.may_have_been_given = bool(mine)
         if not mine:
             return None
         by_id = {task.id: task for task in tasks}
@@ -181,6 +185,10 @@ class Desk:
         """Whether there was something to do, and all of it is done."""
         tasks = self._yard.tasks.list()
         return bool(tasks) and all(task.is_done for task in tasks)
+
+    def is_checked(self, task: Task) -> bool:
+        """Whether somebody has a word in whether it is done: that may take a while."""
+        return "acceptance" in task.extra or self._yard.tasks.outside.is_guarded("TaskCompleted")
 
     def complete(self, task: Task) -> Ending:
         """Say that it is done. One that is ours no longer is let go; what is refused stays in hand."""

@@ -45,6 +45,9 @@ _MOST_HOOKS = 10
 _DELAYS = (1.0, 5.0, 20.0)
 
 
+_SHUT_DOWN = "its worker was shut down"
+
+
 class Turn(NamedTuple):
     """One thing for a teammate to work on."""
 
@@ -184,7 +187,10 @@ class Loop:
 
     async def _completed(self, task: Task) -> str:
         """Say that it is done; why it is not, if so. Hooks and checks may take their time: in a thread of their own."""
-        ending = await asyncio.to_thread(self._desk.complete, task)
+        if self._desk.is_checked(task):
+            ending = await asyncio.to_thread(self._desk.complete, task)
+        else:
+            ending = await self._office.do(lambda: self._desk.complete(task))
         if ending.refusal:
             self._watch.record({"type": "refused", "task": task.id, "text": ending.refusal})
         if ending.is_done:
@@ -215,7 +221,7 @@ class Loop:
                 self._watch.tell(awaitsApproval=False)
             await self._office.do(lambda: self._desk.progress("working"))
             if verdict is None:
-                await self._office.do(lambda: self._desk.release("its worker was shut down"))
+                await self._office.do(lambda: self._desk.release(_SHUT_DOWN))
                 return None
             if verdict.approved:
                 return said.text
@@ -230,31 +236,33 @@ class Loop:
         await self._change(idle=False)
         self._watch.record({"type": "prompt", "text": prompt, **({"task": task.id} if task is not None else {})})
         turn = Turn(f"{self._intro}\n\n{prompt}", self._desk.who, task, self._watch)
-        for delay in (*_DELAYS, None):
-            said = await self._once(turn)
-            if delay is None or not said.is_retryable or self.ends:
+        said = await self._once(turn)
+        for delay in _DELAYS:
+            if not said.is_retryable or self.ends:
                 break
             self._watch.record({"type": "retry", "text": said.error, "after": delay})
             await asyncio.sleep(delay)
+            said = await self._once(turn)
         if not said.error:
             self._last = said.text
         return said
 
     async def _once(self, turn: Turn) -> Said:
         if self._is_cut:
-            return Said(error="its worker was shut down")
+            return Said(error=_SHUT_DOWN)
         self._working = asyncio.ensure_future(self._work(turn))
+        limit = asyncio.timeout(self._spec.task_timeout)
         try:
-            async with asyncio.timeout(self._spec.task_timeout) as limit:
+            async with limit:
                 return await self._working
         except TimeoutError:
             if not limit.expired():
                 raise
             return Said(error=f"it took longer than {self._spec.task_timeout:g} s")
         except asyncio.CancelledError:
-            if self._is_cut and not _is_cancelled():
-                return Said(error="its worker was shut down")
-            raise
+            if _is_cancelled():
+                raise
+            return Said(error=_SHUT_DOWN if self.ends else "it was cancelled by its own code")
         finally:
             self._working = None
 

@@ -83,6 +83,7 @@ class Postman:
             answers = bool(message.data.get("inReplyTo"))
             self._inbox.put(Letter(message.text, message.sender, message.id, answers))
         else:
+            self._desk.may_have_been_given = True
             await self._office.do(lambda: self._desk.read(message.id))
             self._inbox.ring()
 
