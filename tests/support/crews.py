@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 from pathlib import Path
 
@@ -42,6 +43,7 @@ def members() -> list[dict[str, object]]:
 def nothing_is_left(team: str) -> None:
     """Check that a team and all that worked in it are gone: no process, no claim, no tracker in progress."""
     until(lambda: members() == [], what="the members' jobs are over")
+    until(lambda: processes_of(os.environ["TASKYARD_HOME"]) == [], what="no process is left")
     assert command_line("team", "show", team).code == 4
     with taskyard.open(list=team, is_person=True) as yard:
         tasks = yard.tasks.list(internal=True)
@@ -50,3 +52,16 @@ def nothing_is_left(team: str) -> None:
     assert [task.id for task in tasks if task.lease is not None] == []
     records = [path.read_text(encoding="utf-8") for path in leases.iterdir()] if leases.exists() else []
     assert [record for record in records if "token" in record] == []  # a count of losses may stay
+
+
+def processes_of(home: str) -> list[str]:
+    """Every living process that works for a home."""
+    found: list[str] = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit() and int(entry.name) != os.getpid():
+            try:
+                if f"TASKYARD_HOME={home}".encode() in (entry / "environ").read_bytes().split(b"\0"):
+                    found.append((entry / "cmdline").read_text(encoding="utf-8", errors="replace"))
+            except OSError:
+                continue
+    return found
