@@ -128,12 +128,16 @@ class Teammate(NamedTuple):
         """Be a teammate, and say how it went."""
         import shutil
 
+        from taskyard.teamwork.leash import leashed
         from taskyard.teamwork.running import run
 
         engine, command = self._chosen()
         env = self._environment(context)
         if command and shutil.which(command[0], path=env.get("PATH")) is None:
             return Outcome(error=f"{command[0]} is not there, or cannot be run")
+        hears = _hears(engine, command)
+        if self.is_inside and command:
+            command = leashed(command, home=context.home, job=context.id)
         found = engines.find(engine)
         cwd = here.folder(self.cwd)
 
@@ -141,7 +145,7 @@ class Teammate(NamedTuple):
             theirs = {**env, "TASKYARD_INSTANCE": turn.who.instance.id}
             return await found.work(Brief(turn.prompt, cwd, theirs, self.model, command), turn.watch)
 
-        return await run(self, context, work, hears=_hears(engine, command))
+        return await run(self, context, work, hears=hears)
 
     def _environment(self, context: JobContext) -> dict[str, str]:
         """What its engine's programs know: whatever they do on the list is this teammate's doing."""

@@ -9,6 +9,8 @@ import threading
 from taskyard import config, hooks, instances, paths
 from taskyard.errors import HookRefused
 from taskyard.hooks.watch import hooks_of
+from taskyard.runtime.folder import JobFolder
+from taskyard.runtime.keeper.others import Others
 from taskyard.runtime.kind import Outcome
 from taskyard.teamwork.desk import Desk
 from taskyard.teamwork.identity import acting_as
@@ -49,6 +51,8 @@ async def run(
             try:
                 return await _joined(spec, context, office, desk, work, hears=hears, on_idle=on_idle)
             finally:
+                if spec.is_inside:  # else its keeper sees to them
+                    Others(JobFolder(context.home, context.id)).stop_children(by=f"the end of {context.id}", grace=3.0)
                 desk.leave()  # milliseconds, and here: nothing can come between
     finally:
         office.leave()
