@@ -16,7 +16,7 @@ import time
 from taskyard.crew import asking, tmux
 from taskyard.crew.ending import end_command, end_process
 from taskyard.disk.processes import process_alive
-from taskyard.errors import JobNotFound, MemberNotStarted
+from taskyard.errors import Damaged, JobNotFound, MemberNotStarted
 from taskyard.kinds.shell import Shell
 from taskyard.runtime.folder import JobFolder
 from taskyard.shapes import as_object, as_text
@@ -77,7 +77,7 @@ def confirm(yard: Yard, team: str, hand: Hand, *, patience: float = PATIENCE) ->
     deadline = time.monotonic() + patience
     while True:
         job = yard.jobs.get(hand.job_id)
-        if yard.teams.get(team).member(hand.name) is not None:
+        if _has_joined(yard, team, hand.name):
             if hand.pane is not None:
                 _note_window(yard, team, hand.name)
             return
@@ -93,6 +93,13 @@ def confirm(yard: Yard, team: str, hand: Hand, *, patience: float = PATIENCE) ->
         time.sleep(_LOOK)
     let_go(yard, hand)
     raise MemberNotStarted(hand.name, team, why)
+
+
+def _has_joined(yard: Yard, team: str, name: str) -> bool:
+    try:
+        return yard.teams.get(team).member(name) is not None
+    except Damaged:
+        return False
 
 
 def let_go(yard: Yard, hand: Hand, *, grace: float | None = None) -> bool:

@@ -13,7 +13,7 @@ from taskyard.clock import now_ms
 from taskyard.crew import hiring, news
 from taskyard.crew.outcome import Outcome, Tally
 from taskyard.crew.wish import free_names
-from taskyard.errors import MemberNotStarted, NotFound, RecipientNotFound, TeamNotFound
+from taskyard.errors import Damaged, MemberNotStarted, NotFound, RecipientNotFound, TeamNotFound
 from taskyard.runtime.model import JobStatus
 from taskyard.tasklist.extras import requires_of
 from taskyard.typed import NamedTuple
@@ -146,8 +146,8 @@ class Lead:
         self._yard.tasks.list(internal=True)  # a look settles the trackers of the dead
         try:
             self._yard.teams.leave(self._team, name)
-        except NotFound:
-            pass  # it left by itself
+        except (NotFound, Damaged):
+            pass  # it left by itself, or nobody can say
 
     # -- one round ---------------------------------------------------------------------------
 
@@ -178,6 +178,8 @@ class Lead:
             return bool(self._yard.teams.get(self._team))
         except TeamNotFound:
             return False
+        except Damaged:
+            return True  # the work goes on by list and mail; who removes it by force puts the record aside
 
     def _all_done(self) -> bool:
         return all(task.is_done for task in self._yard.tasks.list())

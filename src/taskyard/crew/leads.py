@@ -12,8 +12,8 @@ from taskyard.names import folder_name
 from taskyard.runtime.ending import read
 from taskyard.shapes import as_number
 
-#: Seconds a lead has to see that its team is gone, and to clean up, before it is asked and then made to end.
-_GRACE = 3.0
+#: Seconds a lead has to stop its members, once it is asked to end, before it is made to.
+_GRACE = 5.0
 
 
 def note(home: str, team: str) -> None:
@@ -34,7 +34,7 @@ def end(home: str, team: str) -> bool:
     pid, start = _found(home, team)
     if not pid:
         return True
-    is_gone = pid == os.getpid() or end_process(pid, start, patience=_GRACE, grace=_GRACE)
+    is_gone = pid == os.getpid() or end_process(pid, start, grace=_GRACE)
     if is_gone and pid != os.getpid():
         try:
             os.unlink(_path(home, team))

@@ -11,7 +11,7 @@ from __future__ import annotations
 from taskyard.crew import leads
 from taskyard.crew.ending import end_command, end_process, wake
 from taskyard.crew.hiring import HOST
-from taskyard.errors import Damaged, JobNotFound
+from taskyard.errors import Damaged, JobNotFound, TeamNotFound
 from taskyard.names import folder_name
 from taskyard.runtime.ending import read
 from taskyard.runtime.folder import JobFolder
@@ -21,7 +21,7 @@ from taskyard.typed import NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Container, Iterable, Iterator, Sequence
 
     from taskyard.app import Yard
     from taskyard.runtime.model import Job
@@ -50,19 +50,23 @@ def remove_by_force(yard: Yard, team: str) -> Removed:
     Raises:
         TeamNotFound, Conflict: there is no such team of ours.
     """
-    members = _members(yard, team)
+    found, members = _found(yard, team)
     jobs = {member_of(job): job for job in jobs_of_team(yard, team)}
+    _wake(yard, jobs.values())  # whoever somebody has stopped can then end well
+    held = _held(yard, team, {*jobs, *(member.name for member in found.members)})
+    is_led_no_more = leads.end(yard.home, team)  # first: it would replace those that end
+    jobs |= {member_of(job): job for job in jobs_of_team(yard, team)}
     gone = _stopped(yard, list(jobs.values()))
     stopped = [name for name, job in jobs.items() if _is_closed(yard, job) and job.id in gone]
-    partial = [name for name in jobs if name not in stopped]
+    partial = [name for name in jobs if name not in stopped] + ([] if is_led_no_more else [found.lead or "lead"])
+    try:
+        yard.teams.remove(team, force=True)
+    except TeamNotFound:
+        pass  # its lead did that on its way out
+    released = _given_back(yard, team, held, jobs)
     living = [seen.member.name for seen in members if seen.liveness not in ("dead", "unknown")]
-    teams = yard.teams
-    removed = teams.remove(team, force=True)
-    if not leads.end(yard.home, team):
-        partial.append(removed.lead or "lead")
-    released = (*teams.released, *_given_back(yard, team, [name for name in jobs if removed.member(name) is None]))
-    left = tuple(name for name in living if name not in jobs and name != removed.lead)
-    return Removed(removed, released, tuple(stopped), left, tuple(partial))
+    left = tuple(name for name in living if name not in jobs and name != found.lead)
+    return Removed(found, released, tuple(stopped), left, tuple(partial))
 
 
 def jobs_of_team(yard: Yard, team: str) -> Iterator[Job]:
@@ -83,12 +87,15 @@ def member_of(job: Job) -> str:
     return as_text((as_object(job.facts.get("identity")) or {}).get("agentName")) or job.id
 
 
+def _wake(yard: Yard, jobs: Iterable[Job]) -> None:
+    for job in jobs:
+        wake(JobFolder(yard.home, _host(yard, job) or job.id))
+
+
 def _stopped(yard: Yard, jobs: Sequence[Job]) -> set[str]:
     """Stop jobs, and those that are there for them to live in; which of them are over."""
     hosts = {host for job in jobs if (host := _host(yard, job))}
     alone = [job.id for job in jobs if not _host(yard, job)]
-    for job_id in (*hosts, *alone):
-        wake(JobFolder(yard.home, job_id))
     if hosts or alone:
         yard.jobs.stop(*hosts, *alone, grace=_GRACE)
     for job_id in hosts:
@@ -107,14 +114,15 @@ def _host(yard: Yard, job: Job) -> str:
     return around.id if f" {HOST} " in f"{around.command} " else ""
 
 
-def _members(yard: Yard, team: str) -> tuple[Seen, ...]:
-    """Who is in a team of ours; nobody, if its record cannot be read."""
+def _found(yard: Yard, team: str) -> tuple[Team, Sequence[Seen]]:
+    """A team of ours and who is in it; nobody, if its record cannot be read."""
     try:
-        if yard.teams.get(team).source != "taskyard":
+        found = yard.teams.get(team)
+        if found.source != "taskyard":
             yard.teams.remove(team, force=True)  # which says why not
-        return yard.teams.members(team)
+        return found, yard.teams.members(team)
     except Damaged:
-        return ()
+        return Team(team), ()
 
 
 def _is_closed(yard: Yard, job: Job) -> bool:
@@ -125,10 +133,22 @@ def _is_closed(yard: Yard, job: Job) -> bool:
     return end_process(as_number(watcher[0]), as_number(watcher[1]), patience=_GRACE, grace=_GRACE)
 
 
-def _given_back(yard: Yard, team: str, names: Iterable[str]) -> tuple[str, ...]:
-    """What members had in hand that no record of the team names; trackers of all that are gone are completed."""
+def _held(yard: Yard, team: str, names: Container[str]) -> set[str]:
+    """The unfinished tasks that members of these names have."""
+    with _list_of(yard, team) as theirs:
+        return {task.id for task in theirs.tasks.list() if task.owner in names and not task.is_done}
+
+
+def _given_back(yard: Yard, team: str, held: set[str], names: Iterable[str]) -> tuple[str, ...]:
+    """Put what members had in hand back into the pool; which of it is free now. A look settles their trackers."""
+    with _list_of(yard, team) as theirs:
+        for name in names:
+            theirs.tasks.release_all(name)
+        tasks = theirs.tasks.list(internal=True)
+        return tuple(task.id for task in tasks if task.id in held and task.owner is None and not task.is_done)
+
+
+def _list_of(yard: Yard, team: str) -> Yard:
     from taskyard.app import open as open_yard
 
-    with open_yard(list=team, tasks_dir=yard.tasks_dir, is_person=True) as theirs:
-        theirs.tasks.list(internal=True)  # a look settles the trackers of the dead
-        return tuple(task.id for name in names for task in theirs.tasks.release_all(name))
+    return open_yard(list=team, tasks_dir=yard.tasks_dir, is_person=True)
