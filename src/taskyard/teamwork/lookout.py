@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 
 from taskyard.disk.async_follow import followed
+from taskyard.errors import TaskyardError
 from taskyard.tasklist import trackers
 from taskyard.tasklist.graph import open_blockers
 from taskyard.tasklist.picking import in_order
@@ -102,7 +103,12 @@ class Lookout:
                     await asyncio.sleep(self._settings.debounce)  # what belongs to the same burst
                 self._told.clear()
                 folder.look()
-                pause = await self._look(settle=is_tick)
+                try:
+                    pause = await self._look(settle=is_tick)
+                except (TaskyardError, OSError):
+                    pause = (
+                        self._settings.poll_interval
+                    )  # locked, or not to be read just now: those who wait go on waiting
 
     async def _look(self, *, settle: bool) -> float | None:
         """Wake whoever has something to do; how long until the next look, None: until there is news."""

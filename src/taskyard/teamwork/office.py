@@ -14,6 +14,7 @@ from contextvars import copy_context
 from weakref import WeakKeyDictionary
 
 from taskyard.app import files_of
+from taskyard.errors import Busy
 from taskyard.tasklist.file_store import FileStore
 from taskyard.teamwork.lookout import Lookout
 
@@ -28,6 +29,9 @@ if TYPE_CHECKING:
 
 #: Changes of one list gain nothing from more threads; one may wait for somebody's lock.
 _THREADS = 2
+
+#: How often a lock is waited for, each time as long as the setting `lock_timeout` says: teammates have time.
+_TRIES = 4
 
 #: Seconds that a call which was begun may take to end, once nobody waits for its answer.
 _PATIENCE = 2.0
@@ -64,7 +68,7 @@ class Office:
 
     async def do(self, act: Callable[[], T]) -> T:
         """Do what takes a moment and blocks, in a thread. What was begun is finished, whoever gives up."""
-        running = asyncio.get_running_loop().run_in_executor(self._threads, copy_context().run, act)
+        running = asyncio.get_running_loop().run_in_executor(self._threads, copy_context().run, _patiently, act)
         running.add_done_callback(_heard)
         try:
             return await asyncio.shield(running)
@@ -74,7 +78,7 @@ class Office:
 
     def begin(self, act: Callable[[], object]) -> None:
         """Have something done by and by; what it answers is nobody's business."""
-        self._threads.submit(copy_context().run, act)
+        self._threads.submit(copy_context().run, _patiently, act)
 
     def leave(self) -> None:
         """One is gone; with the last, everything is let go."""
@@ -88,6 +92,16 @@ class Office:
         self._threads.shutdown(wait=False)
         with contextlib.suppress(OSError):
             self.store.close()
+
+
+def _patiently(act: Callable[[], T]) -> T:
+    """What `act` answers; a lock that somebody holds for long is waited for again before that counts as a failure."""
+    for _ in range(_TRIES - 1):
+        try:
+            return act()
+        except Busy:
+            continue
+    return act()
 
 
 def _heard(done: asyncio.Future[Any]) -> None:

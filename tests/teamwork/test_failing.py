@@ -1,0 +1,46 @@
+"""A task that could not be done: pure."""
+
+from __future__ import annotations
+
+import pytest
+
+from taskyard.errors import LeaseLost
+from taskyard.tasklist.model import Facts, Lease, Task, TaskStatus
+from taskyard.tasklist.rules import Caller
+from taskyard.teamwork.failing import LONGEST_REASON, failures, returned
+
+LEASE = Lease("ada", "i-1", "token", "process", 0)
+
+
+def facts(task: Task) -> Facts:
+    return Facts(task, LEASE, lambda _: None, list)
+
+
+def held(**ours: object) -> Task:
+    return Task("1", "Hard", owner="ada", status=TaskStatus.IN_PROGRESS, metadata={"mine": 1, "taskyard": ours})
+
+
+@pytest.mark.req("L-09", "M-04")
+def test_a_failure_is_counted_and_the_last_one_sets_the_task_aside() -> None:
+    task, caller = held(priority=2), Caller("ada", "token")
+    for count in (1, 2, 3):
+        back, lease = returned(facts(task), caller, reason="no fuel" * 1_000, most=3)
+        assert (back.owner, back.status, lease) == (None, TaskStatus.PENDING, None)
+        assert (failures(back), back.is_held) == (count, count == 3)
+        task = back._replace(owner="ada", status=TaskStatus.IN_PROGRESS)
+    assert (task.metadata["mine"], task.extra["priority"]) == (1, 2)
+    failed = task.extra["failed"]
+    assert isinstance(failed, dict)
+    assert (len(failed["reason"]), failed["by"]) == (LONGEST_REASON, "ada")
+
+
+@pytest.mark.req("L-09")
+def test_only_its_holder_gives_it_back() -> None:
+    with pytest.raises(LeaseLost):
+        returned(facts(held()), Caller("ada", "an older token"), reason="late", most=3)
+
+
+@pytest.mark.req("L-09")
+@pytest.mark.parametrize("failed", [None, "often", {"count": "many"}, {"count": True}, []])
+def test_what_others_wrote_there_counts_for_nothing(failed: object) -> None:
+    assert failures(held(failed=failed)) == 0
