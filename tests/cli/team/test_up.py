@@ -33,12 +33,14 @@ def ended(child: subprocess.Popen[str], *, timeout: float = 60) -> Ran:
 @pytest.mark.req("M-01", "M-04", "L-17")
 def test_a_plan_is_worked_by_a_team_to_its_end_and_nothing_is_left(tmp_path: Path) -> None:
     side = tmp_path / "side"
-    words = ["team", "up", "--plan", plan(tmp_path, PLAN), "--agents", "2", "--command", noting(side)]
+    tells = """echo '{"type": "usage", "output_tokens": 10}'; echo '{"type": "cost", "usd": 0.25}'"""
+    words = ["team", "up", "--plan", plan(tmp_path, PLAN), "--agents", "2", "--command", noting(side, work=tells)]
 
     done = process(*words, "--json")
 
     assert done.code == 0, done
     assert done.data["tasks"] == {"total": 4, "done": 4}
+    assert (done.data["tokens"], done.data["cost_usd"]) == (40, 1.0)
     assert "verification" in done.data["nudge"]
     order = [int(line[0]) for line in noted(side)]
     assert sorted(order) == [1, 2, 3, 4]
