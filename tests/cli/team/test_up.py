@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import subprocess
 from pathlib import Path
@@ -198,3 +199,17 @@ def test_a_team_whose_lead_was_killed_is_taken_over_and_one_founded_by_hand_is_n
     command_line("team", "create", "shop", "--lead", "me")
     refused = process("team", "up", *words, "cat", "--json")
     assert (refused.code, refused.error["code"]) == (5, "already_exists")
+
+
+@pytest.mark.req("H-01", "M-01")
+def test_a_hook_that_refuses_a_task_of_the_plan_leaves_no_team(tmp_path: Path) -> None:
+    settings = Path(os.environ["CLAUDE_CONFIG_DIR"], "settings.json")
+    settings.parent.mkdir(parents=True, exist_ok=True)
+    hook = {"type": "command", "command": "grep -q Two && echo not that >&2 && exit 2; exit 0"}
+    settings.write_text(json.dumps({"hooks": {"TaskCreated": [{"hooks": [hook]}]}}), encoding="utf-8")
+
+    words = ["--plan", plan(tmp_path, "name: shop\ntasks: [One, Two]\n"), "--command", "cat", "--json"]
+    refused = process("team", "up", *words)
+
+    assert (refused.code, refused.error["code"]) == (5, "hook_refused")
+    nothing_is_left("shop")
