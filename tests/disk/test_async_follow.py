@@ -68,3 +68,18 @@ def test_a_loop_that_follows_nothing_any_more_can_be_closed(tmp_path: Path) -> N
 
     assert asyncio.run(work())
     assert asyncio.run(work()), "and the next loop begins anew"
+
+
+def test_news_in_a_folder_beside_wakes_too_and_names_nothing(tmp_path: Path) -> None:
+    async def scene() -> None:
+        with followed(str(tmp_path / "box"), str(tmp_path / "beside")) as folder:
+            assert await folder.news() is None  # what happened before, nobody tells
+            assert await folder.news(0.01) == set()
+            (tmp_path / "beside" / "letter").touch()
+            assert await folder.news(10) is None
+            (tmp_path / "box" / "letter").touch()
+            assert await folder.news(10) == {"letter"}
+
+    (tmp_path / "box").mkdir()
+    (tmp_path / "beside").mkdir()
+    asyncio.run(scene())
