@@ -21,7 +21,7 @@ from taskyard.typed import NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Container, Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from taskyard.app import Yard
     from taskyard.runtime.model import Job
@@ -133,10 +133,14 @@ def _is_closed(yard: Yard, job: Job) -> bool:
     return end_process(as_number(watcher[0]), as_number(watcher[1]), patience=_GRACE, grace=_GRACE)
 
 
-def _held(yard: Yard, team: str, names: Container[str]) -> set[str]:
+def _held(yard: Yard, team: str, names: set[str]) -> set[str]:
     """The unfinished tasks that members of these names have."""
     with _list_of(yard, team) as theirs:
-        return {task.id for task in theirs.tasks.list() if task.owner in names and not task.is_done}
+        return {
+            task.id
+            for task in theirs.tasks.list()
+            if task.owner is not None and task.owner in names and not task.is_done
+        }
 
 
 def _given_back(yard: Yard, team: str, held: set[str], names: Iterable[str]) -> tuple[str, ...]:
