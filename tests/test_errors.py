@@ -39,6 +39,7 @@ MADE: list[tuple[errors.TaskyardError, str, int]] = [
     (errors.BackgroundDisabled("TASKYARD_DISABLE_BACKGROUND_TASKS"), "background_disabled", 5),
     (errors.TooDeep("b12345678", 5), "too_deep", 5),
     (errors.TooManyCallers(100), "too_many_callers", 5),
+    (errors.DreamHeld(["hours"], "the last one was 2h ago", opens_at=1500, forcible=True), "dream_held", 5),
     (errors.CannotListen("127.0.0.1:80", "the port is taken", "Choose another."), "cannot_listen", 1),
     (errors.AlreadyClaimed("7", "bob", instance="x"), "already_claimed", 5),
     (errors.AlreadyResolved("7"), "already_resolved", 5),

@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from taskyard.errors import Conflict as Conflict
     from taskyard.errors import Cycle as Cycle
     from taskyard.errors import Damaged as Damaged
+    from taskyard.errors import DreamHeld as DreamHeld
     from taskyard.errors import EngineNotFound as EngineNotFound
     from taskyard.errors import EventsGone as EventsGone
     from taskyard.errors import HookRefused as HookRefused
@@ -76,6 +77,7 @@ if TYPE_CHECKING:
     from taskyard.errors import Untrusted as Untrusted
     from taskyard.errors import UsageError as UsageError
     from taskyard.kinds.agent import Agent as Agent
+    from taskyard.kinds.dream import Dream as Dream
     from taskyard.kinds.monitor import Monitor as Monitor
     from taskyard.kinds.shell import Shell as Shell
     from taskyard.kinds.teammate import Teammate as Teammate
@@ -99,6 +101,7 @@ _HOMES = {
     "taskyard.async_app": ("AsyncYard", "open_async"),
     "taskyard.config": ("Settings",),
     "taskyard.kinds.agent": ("Agent",),
+    "taskyard.kinds.dream": ("Dream",),
     "taskyard.kinds.monitor": ("Monitor",),
     "taskyard.kinds.shell": ("Shell",),
     "taskyard.kinds.teammate": ("Teammate",),
@@ -139,6 +142,8 @@ __all__ = [
     "Conflict",
     "Cycle",
     "Damaged",
+    "Dream",
+    "DreamHeld",
     "End",
     "EngineNotFound",
     "Event",

@@ -48,6 +48,12 @@ class Settings(NamedTuple):
     mcp_callers: int = 100  #: clients over HTTP at once; each keeps what it read of the list in memory
     mcp_body_limit: int = 4_000_000  #: bytes of one request over HTTP; the longest field a tool takes has 200,000
     mcp_defer_after: float = 2.0  #: seconds a call waits before a client that can wait by itself gets a task to look at
+    memory_dir: str = ""  #: what dreams work on: a path, "claude" or "taskyard"; "" = Claude Code's if it is there
+    dream_enabled: bool = True  #: False: none begins unless a person forces it
+    dream_hours: float = 24.0  #: between two dreams at least: a day's work is worth a look back
+    dream_sessions: int = 5  #: since the last one: fewer teach little that is new
+    dream_sources: str = "claude,taskyard"  #: where past sessions are read from
+    dream_copies: int = 10  #: earlier states of a memory folder that are kept
     monitor_notices: bool = True  #: whoever starts a monitor is told what it sees; its output has it anyway
     job_age_limit: float = 30 * 86_400.0  #: seconds ended jobs are kept: a month back is as far as anyone looks
 
@@ -101,6 +107,7 @@ SMALLEST_CAP = 65_536
 _LEAST = {
     **dict.fromkeys(("job_limit", "shell_limit", "job_depth", "mcp_lease", "mcp_callers", "mcp_body_limit"), 1),
     "job_output_cap": SMALLEST_CAP,
+    "dream_copies": 1,
 }
 
 #: What Ctrl may be held with: not C, D, H, I, J, M, Q, S, Z, [ and backslash, which terminals have a use for.

@@ -57,6 +57,21 @@ def test_it_is_left_in_the_background_shown_and_resumed(file: str) -> None:
     assert ended(again["id"])["facts"]["run"] == job
 
 
+@pytest.mark.req("K-05", "B-08")
+def test_a_step_that_was_cut_short_is_never_shown_as_running(tmp_path: Path) -> None:
+    path = tmp_path / "long.yaml"
+    path.write_text("name: long\nsteps:\n  - id: wait\n    run: echo on; sleep 600\n", encoding="utf-8")
+    job = taskyard("workflow", "run", "-d", str(path)).out.strip()
+    until(lambda: len(taskyard("ps", "--json").data) == 2, timeout=20)
+    assert taskyard("workflow", "show", job, "--json").data["steps"][0]["status"] == "running"
+    taskyard("stop", job)
+
+    (step,) = taskyard("workflow", "show", job, "--json").data["steps"]
+    assert step["status"] == "waiting"
+    assert "was cut short" in step["why"]
+    until(lambda: 'Workflow "long" was stopped' in taskyard("notices").out)
+
+
 def test_a_file_is_shown_before_anything_runs(file: str) -> None:
     assert [step["needs"] for step in taskyard("workflow", "show", file, "--json").data["steps"]] == [
         [],

@@ -70,6 +70,7 @@ def test_a_loop_that_follows_nothing_any_more_can_be_closed(tmp_path: Path) -> N
     assert asyncio.run(work()), "and the next loop begins anew"
 
 
+@pytest.mark.req("L-18")
 def test_news_in_a_folder_beside_wakes_too_and_names_nothing(tmp_path: Path) -> None:
     async def scene() -> None:
         with followed(str(tmp_path / "box"), str(tmp_path / "beside")) as folder:

@@ -63,3 +63,21 @@ def test_other_refusals_of_the_kernel_are_passed_on(tmp_path: Path, monkeypatch:
         exchange.swap(str(tmp_path / "a"), str(tmp_path / "b"))
     with pytest.raises(OSError, match="Read-only"):
         exchange.place(str(tmp_path / "a"), str(tmp_path / "b"))
+
+
+@pytest.mark.req("K-07")
+def test_folders_change_places_or_nothing_happens(tmp_path: Path, kernel: bool) -> None:
+    for name in ("one", "other"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / name).touch()
+
+    assert exchange.try_swap(str(tmp_path / "one"), str(tmp_path / "other")) is kernel
+
+    assert (tmp_path / "one" / ("other" if kernel else "one")).exists()
+    assert (tmp_path / "other" / ("one" if kernel else "other")).exists()
+
+
+def test_what_is_not_there_changes_places_with_nothing(tmp_path: Path) -> None:
+    (tmp_path / "one").mkdir()
+    with pytest.raises(FileNotFoundError):
+        exchange.try_swap(str(tmp_path / "one"), str(tmp_path / "other"))

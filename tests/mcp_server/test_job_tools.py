@@ -10,7 +10,11 @@ from pathlib import Path
 import anyio
 import pytest
 
+from support.dreams import PRIOR, Memory
 from support.mcp_server import Model, Said, talk
+from support.wait import until
+from taskyard.kinds.dream import Dream
+from taskyard.runtime.folder import JobFolder
 from taskyard.runtime.jobs import Jobs
 
 
@@ -70,6 +74,8 @@ class Waiting:
     async def for_end(self, job_id: str) -> None:
         job = await anyio.to_thread.run_sync(lambda: self._jobs.wait(job_id, timeout=20))
         assert job.is_final
+        living = JobFolder(home(), job_id).living
+        await anyio.to_thread.run_sync(lambda: until(lambda: not os.path.lexists(living)))  # the news is on its way
 
 
 @pytest.mark.req("T-03", "B-11")
@@ -216,3 +222,25 @@ def test_jobs_come_in_pages() -> None:
         assert (await model.refused("ListJobs", after="page 2")).code == "bad_job_id"
 
     talk(body)
+
+
+@pytest.mark.req("K-07", "K-08", "T-03")
+def test_a_dream_has_no_output_for_a_model_and_can_be_stopped_by_one(tmp_path: Path) -> None:
+    memory = Memory(tmp_path)
+    dreams = Jobs(home())
+    spec = Dream(str(memory.path), command=["sleep", "600"], cwd=str(memory.project))
+    try:
+        job_id = dreams.start(spec).id
+
+        async def body(model: Model) -> None:
+            found = await model.call("TaskOutput", task_id=job_id, block=False)
+            assert (found.data["task_type"], found.data["status"], found.data["output"]) == ("dream", "running", "")
+            assert (await model.call("TaskStop", task_id=job_id)).data["outcome"] == "stopped"
+            ended = await model.call("TaskOutput", task_id=job_id, transcript=True)
+            assert (ended.data["status"], ended.data["output"]) == ("killed", "")
+            assert ended.notices == []
+
+        talk(body)
+    finally:
+        dreams.close()
+    assert memory.last_done == PRIOR

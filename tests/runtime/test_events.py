@@ -12,6 +12,7 @@ import pytest
 import taskyard
 from support.event_streams import add, all_events, segments
 from taskyard.disk.journal import Journal
+from taskyard.disk.watch import Followed
 from taskyard.errors import BadJobId, BadValue, EventsGone, JobNotFound
 from taskyard.runtime import event_stream
 from taskyard.runtime.events import Events, to_json
@@ -219,3 +220,17 @@ def test_a_yard_reads_the_stream_of_its_home() -> None:
         assert [event.task_id for event in found] == [job.id, job.id]
         assert [event.data["session_id"] for event in found] == ["ada", "ada"]
         assert list(yard.events(found[0].id)) == found[1:]
+
+
+@pytest.mark.timeout(20)
+def test_who_is_closed_at_the_very_moment_it_looks_comes_to_its_end(home: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    events = Events(home, follow=True)
+    changed = Followed.changed
+
+    def closed_meanwhile(followed: Followed) -> set[str] | None:
+        events.close()
+        return changed(followed)
+
+    monkeypatch.setattr(Followed, "changed", closed_meanwhile)
+
+    assert list(events) == []

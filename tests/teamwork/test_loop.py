@@ -77,6 +77,10 @@ def test_idle_is_told_once_per_change_and_new_work_is_taken_at_once() -> None:
             [ada] = [seen for seen in yard.teams.members("crew") if seen.member.name == "ada"]
             assert (ada.liveness, ada.member.kind) == ("idle", "in-process")
 
+            woken = yard.mail.send(
+                "lead", "ada", type="task_assignment", data={"taskId": "7"}
+            )  # of a task that is gone
+            await until(lambda: yard.mail.receipt(woken.id) == "read")
             task = yard.tasks.create("Port the importer")
             await until(lambda: told[1:] == [("ada@crew", False), ("ada@crew", True)])
             assert yard.tasks.get(task.id).is_done

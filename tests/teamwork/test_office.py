@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -15,8 +16,6 @@ from support.scale import scale
 @pytest.mark.serial
 @pytest.mark.req("K-04", "M-04", "L-18")
 def test_hundreds_of_teammates_take_less_than_a_megabyte_each_and_idle_without_the_processor(tmp_path: Path) -> None:
-    import json
-
     command = [sys.executable, "-m", "bench.crowd", str(tmp_path), str(scale(300)), str(scale(500))]
     done = subprocess.run(
         command, cwd=ROOT, input="go\n", capture_output=True, text=True, timeout=scale(1800, least=50), check=False

@@ -46,10 +46,10 @@ def test_a_message_is_a_prompt_of_its_own_and_the_answer_is_mailed_back() -> Non
 
 @pytest.mark.req("M-02")
 def test_two_teammates_do_not_answer_each_other_for_ever() -> None:
-    heard: list[str] = []
+    heard: list[tuple[str, str]] = []
 
     async def work(turn: Turn) -> str:
-        heard.append(turn.who.name)
+        heard.append((turn.who.name, turn.prompt.rpartition("\n\n")[2]))
         return "Thanks!"
 
     async def scene() -> None:
@@ -59,12 +59,13 @@ def test_two_teammates_do_not_answer_each_other_for_ever() -> None:
             ]
             await until(lambda: all(yard.jobs.get(job.id).facts.get("isIdle") for job in jobs))
             yard.mail.send("ada", "bob", "Hello bob")
-            await until(lambda: heard == ["bob", "ada"])
-            await until(lambda: len(of_type(yard, "idle_notification")) == 4)
-            assert heard == ["bob", "ada"]
+            await until(lambda: len(of_type(yard, "idle_notification")) == 4)  # each was busy once more
+            yard.mail.send("lead", "bob", "Anything else?")
+            await until(lambda: ("bob", "Anything else?") in heard)
             await yard.jobs.stop(*[job.id for job in jobs])
 
     asyncio.run(scene())
+    assert heard == [("bob", "Hello bob"), ("ada", "Thanks!"), ("bob", "Anything else?")]
 
 
 @pytest.mark.req("K-04", "M-02")

@@ -23,6 +23,7 @@ COMMANDS: Mapping[str, Row] = {
     "run": Row("taskyard.cli.job.run:RUN", "Run a command as a job, here or in the background"),
     "monitor": Row("taskyard.cli.job.monitor:MONITOR", "Watch a command's lines or an MCP server's events"),
     "workflow": Row("taskyard.cli.workflow", "Steps as jobs: run, resume after a crash, look at"),
+    "dream": Row("taskyard.cli.dream", "An agent brings a memory folder in order"),
     "ps": Row("taskyard.cli.job.ps:PS", "The jobs of this user"),
     "wait": Row("taskyard.cli.job.verbs:WAIT", "Wait until jobs are over"),
     "stop": Row("taskyard.cli.job.stop:STOP", "End jobs with everything they started"),

@@ -44,6 +44,14 @@ def swap(new: str, current: str) -> bool:
     raise OSError(code, os.strerror(code), current)
 
 
+def try_swap(one: str, other: str) -> bool:
+    """Have two files or folders change places, in one step; False, and nothing is done, where that cannot be."""
+    code = _call(one, other, _EXCHANGE)
+    if code and code not in _UNSUPPORTED:
+        raise OSError(code, os.strerror(code), other)
+    return code == 0
+
+
 def place(new: str, target: str) -> None:
     """Move `new` to `target`, where nothing may be.
 

@@ -11,7 +11,7 @@ Every error Taskyard raises on purpose.
     + AlreadyClaimed, AlreadyResolved, StillOpen, Blocked, AgentBusy, BadTransition, Cycle,
       LeaseLost, HookRefused, AcceptanceFailed, Untrusted, PathsOverlap, AlreadyExists,
       NothingToRestore, TeamHasLivingMembers, JobEnded, JobNotBegun, NoInput, BackgroundDisabled,
-      TooDeep, TooManyCallers
+      TooDeep, TooManyCallers, DreamHeld
   x Busy                    exit 75  somebody holds the lock: try again
   x Damaged                 exit 1   a file cannot be read as what it should be
   x BadConfig               exit 1   another program's configuration cannot be changed safely
@@ -69,7 +69,7 @@ from taskyard.errors.general import (
     clipped,
     shown,
 )
-from taskyard.errors.job_conflicts import BackgroundDisabled, NoInput, TooDeep, TooManyCallers
+from taskyard.errors.job_conflicts import BackgroundDisabled, DreamHeld, NoInput, TooDeep, TooManyCallers
 from taskyard.errors.missing import (
     EngineNotFound,
     EventsGone,
@@ -107,6 +107,7 @@ __all__ = [
     "Conflict",
     "Cycle",
     "Damaged",
+    "DreamHeld",
     "EngineNotFound",
     "EventsGone",
     "HookRefused",

@@ -112,7 +112,7 @@ class BadWorkflow(UsageError):
 
     def __init__(self, file: str, why: str, *, line: int = 0) -> None:
         place = f"{clipped(file, 160) or 'The workflow'}{f', line {line}' if line else ''}"
-        super().__init__(f"{place}: {why}.")
+        super().__init__(f"{place}: {why}{'' if why.endswith('?') else '.'}")
         self.file = clipped(file, 160) or None
         self.line = line or None
         self.why = why

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from taskyard.errors.conflicts import Conflict
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
 
 class NoInput(Conflict):
     """A job that reads from nobody, or does not read, cannot be typed into."""
@@ -51,3 +55,17 @@ class TooManyCallers(Conflict):
         super().__init__(f"{limit} agents are here, and all hold something (setting mcp_callers). Try again later.")
         self.limit = limit
         self.retryable = True
+
+
+class DreamHeld(Conflict):
+    """It is not the time to dream."""
+
+    code = "dream_held"
+
+    def __init__(
+        self, held_by: Sequence[str], why: str, *, opens_at: int | None = None, forcible: bool = False
+    ) -> None:
+        """`opens_at`: epoch ms, if time alone opens the gate."""
+        super().__init__(f"No dream now: {why}.", "--force dreams all the same." if forcible else "")
+        self.held_by = tuple(held_by)
+        self.opens_at = opens_at

@@ -26,6 +26,7 @@ BUILTIN: Mapping[str, str] = {
     "monitor_mcp": "taskyard.kinds.monitor:Monitor",
     "local_workflow": "taskyard.kinds.workflow:Workflow",
     "in_process_teammate": "taskyard.kinds.teammate:Teammate",
+    "dream": "taskyard.kinds.dream:Dream",
 }
 
 _GROUP = "taskyard.kinds"

@@ -141,8 +141,10 @@ class Events:
         with follow(self._journal.folder) as followed, Deaths(self._home, self._job) as deaths:
             self._followed = followed
             begun = self._end(self._journal.segments())  # who began before then, and lives, is watched already
-            while not self._is_closed:
+            while True:
                 followed.changed()
+                if self._is_closed:  # asked after the news was emptied: the call to end is news
+                    return
                 is_over = self._job is not None and look(self._home, self._job).is_final
                 for event in self._fresh():
                     if event.subtype == "task_started" and event.id > begun:

@@ -104,8 +104,8 @@ def summary(record: Mapping[str, object], end: End) -> str:
     return _how_it_ended(record, end) + lost
 
 
-#: What a job is called whose exit code is nobody's concern, by its kind.
-_NOUNS = {"monitor_mcp": "Monitor"}
+#: What a job is called whose exit code is nobody's concern, by its kind, and how it is said that it went well.
+_NOUNS = {"monitor_mcp": ("Monitor", "ended"), "local_workflow": ("Workflow", "completed")}
 
 
 def _how_it_ended(record: Mapping[str, object], end: End) -> str:
@@ -113,9 +113,10 @@ def _how_it_ended(record: Mapping[str, object], end: End) -> str:
         from taskyard.runtime import agent_news
 
         return agent_news.summary(record, end)
-    what = f'{_NOUNS.get(str(record.get("type")), "Background command")} "{record.get("description")}"'
-    if end.cause == "exited" and end.exit_code == 0 and record.get("type") in _NOUNS:
-        return f"{what} ended"
+    noun, well = _NOUNS.get(str(record.get("type")), ("Background command", ""))
+    what = f'{noun} "{record.get("description")}"'
+    if end.cause == "exited" and end.exit_code == 0 and well:
+        return f"{what} {well}"
     if end.cause == "exited":
         how = "completed (exit code 0)" if end.exit_code == 0 else f"failed with exit code {end.exit_code}"
         return f"{what} {how}"

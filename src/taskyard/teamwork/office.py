@@ -68,7 +68,11 @@ class Office:
 
     async def do(self, act: Callable[[], T]) -> T:
         """Do what takes a moment and blocks, in a thread. What was begun is finished, whoever gives up."""
-        running = asyncio.get_running_loop().run_in_executor(self._threads, copy_context().run, _patiently, act)
+
+        def patiently() -> T:
+            return _patiently(act)
+
+        running = asyncio.get_running_loop().run_in_executor(self._threads, copy_context().run, patiently)
         running.add_done_callback(_heard)
         try:
             return await asyncio.shield(running)

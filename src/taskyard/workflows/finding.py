@@ -10,10 +10,12 @@ from taskyard.runtime.looking import look
 from taskyard.shapes import as_object
 from taskyard.workflows import plan, reading
 from taskyard.workflows.journal import Run
-from taskyard.workflows.model import StepState
+from taskyard.workflows.model import COMPLETED, CUT_SHORT, FAILED, RUNNING, WAITING, StepState
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from taskyard.runtime.model import Job
     from taskyard.workflows.model import Definition
 
@@ -58,6 +60,26 @@ def standing(run: Run, workflow: Definition) -> dict[str, StepState]:
     """How each step of a run stands by its journal."""
     ids = [step.id for step in workflow.steps]
     return run.states(ids) if run.is_there() else {step_id: StepState() for step_id in ids}
+
+
+def as_left(home: str, states: Mapping[str, StepState]) -> dict[str, StepState]:
+    """The same of a run that nobody works on: what it left at work has ended meanwhile, or was cut short."""
+    return {step_id: _as_left(home, state) for step_id, state in states.items()}
+
+
+def _as_left(home: str, state: StepState) -> StepState:
+    if state.status != RUNNING or state.job is None:
+        return state
+    try:
+        job = look(home, state.job)
+    except (JobNotFound, OutputGone):
+        return StepState(why="was announced, and never begun")
+    if job.end is None:
+        return state
+    if job.end.cause in CUT_SHORT:
+        return StepState(WAITING, job.id, why="was cut short, and runs again with `resume`")
+    is_good = job.status.value == COMPLETED
+    return StepState(COMPLETED if is_good else FAILED, job.id, job.end.exit_code, why="ended unnoticed")
 
 
 def unfinished(home: str, job_id: str, *, failed: bool) -> tuple[str, dict[str, object]]:

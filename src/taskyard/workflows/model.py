@@ -71,6 +71,10 @@ class Definition(NamedTuple):
         return found
 
 
+#: Causes of an end that came from outside, with the end of the workflow: such a step is not finished.
+CUT_SHORT = ("stopped", "lost")
+
+
 class StepState(NamedTuple):
     """How a step stands."""
 

@@ -12,7 +12,7 @@ from taskyard.runtime.kind import Outcome
 from taskyard.runtime.liveness import keeper_of
 from taskyard.runtime.output import Output
 from taskyard.workflows import plan
-from taskyard.workflows.model import COMPLETED, FAILED, RUNNING, SKIPPED, StepState
+from taskyard.workflows.model import COMPLETED, CUT_SHORT, FAILED, RUNNING, SKIPPED, StepState
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -33,9 +33,6 @@ MOST_OUTPUT = 32_768
 
 #: Lines of a failed step that the log repeats.
 _LAST_LINES = 10
-
-#: Causes of an end that came from outside, with the end of the workflow: such a step is not finished.
-_CUT_SHORT = ("stopped", "lost")
 
 #: Seconds in which we hear of our own end, if a step was stopped because of it.
 _OUR_TURN = 1.0
@@ -91,7 +88,7 @@ class Running:
 
     async def _adopt(self, step: Step, job_id: str) -> None:
         job = await self._left(job_id)
-        if job is not None and job.end is not None and job.end.cause not in _CUT_SHORT:
+        if job is not None and job.end is not None and job.end.cause not in CUT_SHORT:
             self._say(f"{step.id}: had ended as {job_id}, unnoticed")
             self._finish(step, job)
             return

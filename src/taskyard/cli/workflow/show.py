@@ -34,13 +34,15 @@ def _arguments(parser: Parser) -> None:
 def _run(args: Args) -> int:
     about: dict[str, object] = {"run": None, "job": None}
     if is_job_id(args.what) and not os.path.lexists(args.what):
-        from taskyard.workflows.finding import find, standing, worker_of
+        from taskyard.workflows.finding import as_left, find, standing, worker_of
 
         home = paths.home()
         run, wanted = find(home, args.what)
         workflow = Workflow.from_json(wanted).checked()
         worker = worker_of(home, run, args.what)
         states = standing(run, workflow)
+        if worker is None:
+            states = as_left(home, states)
         about = {"run": run.id, "job": None if worker is None else worker.id}
         run.close()
     else:

@@ -1,0 +1,36 @@
+"""Claude Code's sessions."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from taskyard import paths
+from taskyard.dreaming.memory import claude_project
+from taskyard.dreaming.sources.claude import ClaudeSessions
+from taskyard.dreaming.sources.source import Project
+
+
+@pytest.mark.req("K-07")
+def test_sessions_of_the_project_and_of_where_we_are_count_and_those_of_sub_agents_do_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    inside = tmp_path / "project" / "src"
+    inside.mkdir(parents=True)
+    (tmp_path / "project" / ".git").mkdir()
+    said = json.dumps({"type": "user", "message": {"content": "Never push on Fridays."}})
+    for place in (tmp_path / "project", inside, tmp_path / "other"):
+        folder = Path(claude_project(str(place), os.environ))
+        folder.mkdir(parents=True)
+        for name in (f"{place.name}-1", "agent-7", "now"):
+            (folder / f"{name}.jsonl").write_text(said + "\n")
+    monkeypatch.setenv("CLAUDE_CODE_SESSION_ID", "now")
+
+    project = Project(str(inside), str(tmp_path / "project"), paths.home(), os.environ)
+    found = sorted(ClaudeSessions().sessions(project))
+
+    assert [session.id for session in found] == ["project-1", "src-1"]
+    assert ClaudeSessions().read(found[0], 1000).text == "USER: Never push on Fridays."

@@ -1,0 +1,37 @@
+"""The transcripts of agents that ran as jobs."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from taskyard import paths
+from taskyard.dreaming.sources.ours import AgentJobs
+from taskyard.dreaming.sources.source import Project
+from taskyard.kinds.agent import Agent
+from taskyard.kinds.shell import Shell
+from taskyard.runtime.jobs import Jobs
+
+
+@pytest.mark.req("K-07")
+def test_an_agent_of_this_project_is_a_session_and_no_other_job_is(tmp_path: Path) -> None:
+    here, elsewhere = tmp_path / "here", tmp_path / "elsewhere"
+    (here / ".git").mkdir(parents=True)
+    (here / "src").mkdir()
+    elsewhere.mkdir()
+    home = paths.home()
+    jobs = Jobs(home)
+    try:
+        agent = jobs.run(Agent("remember the milk", command=["cat"], cwd=str(here / "src")), timeout=30)
+        jobs.run(Agent("not here", command=["cat"], cwd=str(elsewhere)), timeout=30)
+        jobs.run(Shell("true", cwd=str(here)), timeout=30)
+    finally:
+        jobs.close()
+
+    (found,) = AgentJobs().sessions(Project(str(here), str(here), home, os.environ))
+
+    assert found.id == agent.id
+    told = AgentJobs().read(found, 1000)
+    assert told.text == "USER: remember the milk\n\nASSISTANT: remember the milk"
