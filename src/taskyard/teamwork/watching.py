@@ -37,12 +37,15 @@ class Watch:
         self._recent = Recent()
         self._began = time.monotonic()
         self._cost: float | None = None
+        self._cost_before = 0.0  # of what its engine was asked before: each time that begins to count anew
         self._told_at = 0.0
         self._beat_at = time.monotonic()
         self._tool: str | None = None
 
     def record(self, line: Mapping[str, object]) -> None:
         """Write a line of the transcript."""
+        if line.get("type") in ("prompt", "retry"):
+            self._cost_before = self._cost or 0.0
         self._context.write(json.dumps({"at": now_ms(), **line}, default=str) + "\n")
         self._recent.add(line)
         self._tell()
@@ -61,7 +64,7 @@ class Watch:
     def costs(self, usd: float) -> None:
         """Remember what it has cost so far."""
         if 0 <= usd < float("inf"):
-            self._cost = usd
+            self._cost = self._cost_before + usd
             self._tell()
 
     async def ask(self, question: str) -> str | None:
