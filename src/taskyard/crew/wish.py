@@ -33,6 +33,7 @@ class Wish(NamedTuple):
     plan_first: bool = False
     until: str = "done"
     can: tuple[str, ...] = ()  #: capabilities, for tasks that require some
+    on_parent_exit: str | None = None  #: what becomes of members whose lead is killed: "kill" or "keep"
 
     def spec(self, name: str, *, is_inside: bool = False) -> Teammate:
         """The job that is the member `name`."""
@@ -49,6 +50,7 @@ class Wish(NamedTuple):
             is_inside=is_inside,
             until=self.until,
             capabilities=self.can,
+            on_parent_exit=self.on_parent_exit,
         )
 
     @classmethod
