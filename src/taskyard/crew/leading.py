@@ -11,6 +11,7 @@ import time
 
 from taskyard.clock import now_ms
 from taskyard.crew import hiring, news
+from taskyard.crew.listening import Ears
 from taskyard.crew.outcome import Outcome, Tally
 from taskyard.crew.wish import free_names
 from taskyard.errors import Damaged, MemberNotStarted, NotFound, RecipientNotFound, TeamNotFound
@@ -28,8 +29,8 @@ if TYPE_CHECKING:
     from taskyard.runtime.model import Job
     from taskyard.tasklist.model import Task
 
-#: Seconds between two looks at members and mail while nothing happens on the list.
-_LOOK = 0.25
+#: Seconds between two looks at everything while nobody says a word.
+_LOOK = 2.0
 
 #: Seconds a member has to answer a request to shut down, before it is stopped.
 _POLITE = 10.0
@@ -79,8 +80,9 @@ class Lead:
         try:
             if self._course.until == "stopped" or not self._all_done():
                 self._hire(self._course.agents)
-            while self._round():
-                self._yard.tasks.store.wait(_LOOK)
+            with Ears(self._yard) as ears:
+                while self._round():
+                    ears.wait(_LOOK, [hand.job_id for hand in self._hands.values()])
             self._shut_down()
         except BaseException:
             self._stop()
