@@ -56,13 +56,15 @@ class Command:
             talk = _Talk(program, watcher)
             if not takes_argument:
                 await program.say(brief.prompt + "\n", last=True)
-            passing = asyncio.create_task(talk.pass_on())
+            # One that has read its prompt to the end reads nothing more: what is sent stays for its next turn.
+            passing = asyncio.create_task(talk.pass_on()) if takes_argument else None
             try:
                 async for line in program.lines():
                     await talk.heard(line)
                 return talk.said(await program.ended())
             finally:
-                passing.cancel()
+                if passing is not None:
+                    passing.cancel()
 
 
 class _Talk:

@@ -94,7 +94,13 @@ class Agent(NamedTuple):
             stdin=True,
             transcript=True,
             tool_use_id=self.tool_use_id,
-            facts={"agentType": self.agent_type, "prompt": self.prompt[:10_000], "model": self.model, "engine": engine},
+            facts={
+                "agentType": self.agent_type,
+                "prompt": self.prompt[:10_000],
+                "model": self.model,
+                "engine": engine,
+                **({"name": self.name} if self.name is not None else {}),
+            },
         )
 
     @classmethod
@@ -114,9 +120,12 @@ class Agent(NamedTuple):
         engine = engines.find(self.engine)
         rounds = 0
         while True:
-            rounds += 1
             watch.record({"type": "prompt", "text": prompt})
             said = await engine.work(self._brief(tuple(self.command), cwd=cwd, prompt=prompt), watch)
+            if not said.error and (unread := watch.unread()):
+                prompt = "\n\n".join(unread)  # what it could not be told while it worked is what it does next
+                continue
+            rounds += 1
             more = await hooks.after(said) if rounds < _MOST_ROUNDS else None
             if more is None:
                 return self._outcome(said, watch.facts())

@@ -8,6 +8,7 @@ import time
 
 from taskyard.clock import now_ms
 from taskyard.engines.progress import Progress
+from taskyard.kinds.agent_messages import received
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -55,17 +56,25 @@ class Watch:
     async def ask(self, question: str) -> str | None:
         """Show that an answer is wanted, and wait for what is sent next."""
         self._asked = asyncio.get_running_loop().create_future()
-        self._context.tell(needsInput=True, question=question[-2_000:])
+        self._context.tell(needsInput=True, question=question[-2_000:], askedAt=now_ms())
         try:
             return await self._asked
         finally:
             self._asked = None
-            self._context.tell(needsInput=False, question="")
+            self._context.tell(needsInput=False, question="", askedAt=None)
 
     async def messages(self) -> AsyncIterator[str]:
         """What is sent to the agent and answers no question."""
         while (text := await self._sent.get()) is not None:
             yield text
+
+    def unread(self) -> list[str]:
+        """What was sent and nobody took: the engine was done, or cannot be told anything while it works."""
+        found: list[str] = []
+        while not self._sent.empty():
+            if (text := self._sent.get_nowait()) is not None:
+                found.append(text)
+        return found
 
     def facts(self) -> dict[str, object]:
         """What is known at the end."""
@@ -73,11 +82,12 @@ class Watch:
         return {"progress": self._progress.to_json(), "usage": self._usage(), **cost}
 
     async def _read(self) -> None:
-        async for text in self._context.messages():
+        async for line in self._context.messages():
+            message = received(line)
             if self._asked is not None and not self._asked.done():
-                self._asked.set_result(text)
+                self._asked.set_result(message.text)
             else:
-                await self._sent.put(text)
+                await self._sent.put(str(message))
         await self._sent.put(None)
         if self._asked is not None and not self._asked.done():
             self._asked.set_result(None)

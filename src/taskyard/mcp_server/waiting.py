@@ -46,7 +46,7 @@ async def _asks(call: Call, job: Job) -> None:
     with followed(JobFolder(call.caller.yard.home, job.id).path) as folder:
         while True:
             names = await folder.news()
-            if names is None or "job.json" in names:
+            if names is None or not {"job.json", "facts.json"}.isdisjoint(names):
                 job = await asyncio.to_thread(call.caller.jobs.get, job.id)
                 if job.needs_input:
                     return
