@@ -43,6 +43,14 @@ class Settings(NamedTuple):
     )
     engine: str = "command"  #: what agents run on if nothing else is asked for; `taskyard engines` lists them
     agent_command: str = ""  #: the program of the engine `command`, as a shell would read it
+    agent_limit: int = 20  #: agents that run at once, at each depth; more than that trips the limits of providers
+    agent_starts_per_minute: int = 0  #: agents that may begin within any minute; 0 = as many as like
+    agent_tokens: int = 0  #: tokens one agent may use; 0 = as many as it takes
+    agent_cost: float = 0.0  #: dollars one agent may cost, where its engine tells; 0 = whatever it takes
+    agent_tree_tokens: int = 0  #: tokens all agents below one outermost job may use together; 0 = as many as it takes
+    agent_tree_cost: float = 0.0  #: dollars they may cost together
+    agent_day_tokens: int = 0  #: tokens all agents of a day may use together; the next one waits for another day
+    agent_day_cost: float = 0.0  #: dollars they may cost together
     mcp_patience: float = 45.0  #: seconds a tool call waits for a command; clients give up after 60
     mcp_lease: float = 600.0  #: seconds a client over HTTP may be silent before its claims and jobs are let go
     mcp_callers: int = 100  #: clients over HTTP at once; each keeps what it read of the list in memory
@@ -99,7 +107,9 @@ SMALLEST_CAP = 65_536
 
 #: The least of some settings: with 0 of these nothing would ever run.
 _LEAST = {
-    **dict.fromkeys(("job_limit", "shell_limit", "job_depth", "mcp_lease", "mcp_callers", "mcp_body_limit"), 1),
+    **dict.fromkeys(
+        ("job_limit", "shell_limit", "agent_limit", "job_depth", "mcp_lease", "mcp_callers", "mcp_body_limit"), 1
+    ),
     "job_output_cap": SMALLEST_CAP,
 }
 

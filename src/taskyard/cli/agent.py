@@ -7,7 +7,7 @@ import sys
 from taskyard.cli.command import Command
 from taskyard.cli.job.shared import EXITS, as_our_fault, exit_code, jobs_of
 from taskyard.cli.output import answer, columns, is_terminal, print_line, say, style
-from taskyard.cli.values import seconds
+from taskyard.cli.values import dollars, seconds, whole
 from taskyard.errors import UsageError
 from taskyard.shapes import as_object
 from taskyard.view.job_records import job_json
@@ -36,6 +36,10 @@ def _arguments(parser: Parser) -> None:
     parser.add("--description", metavar="TEXT", help="What people see, if not the prompt's first line.")
     parser.add("--cwd", metavar="DIR", help="Where it works, if not here.")
     parser.add("--timeout", type=seconds, metavar="TIME", help="End it after this long: 90s, 10m.")
+    parser.add("--max-tokens", type=whole, metavar="N", help="End it when it has used so many tokens.")
+    parser.add(
+        "--max-cost", type=dollars, metavar="USD", help="End it when it has cost so much, where its engine tells."
+    )
     parser.add("--on-parent-exit", choices=("kill", "keep"), help="When whoever started it ends.")
 
 
@@ -68,6 +72,8 @@ def _spec(args: Args) -> Agent:
         cwd=args.cwd,
         timeout=args.timeout,
         on_parent_exit=args.on_parent_exit,
+        max_tokens=args.max_tokens,
+        max_cost=args.max_cost,
     )
 
 

@@ -8,6 +8,7 @@ more on stdin. What it prints is its answer. A program that has more to tell pri
     {"type": "tool", "name": "Edit", "input": {…}}                 what it does
     {"type": "usage", "input_tokens": 900, "output_tokens": 40}    what an answer of its model took
     {"type": "cost", "usd": 0.12}                                  what all of it has cost
+    {"type": "limited", "seconds": 20, "text": "429"}              its provider has too much to do, for so long
     {"type": "question", "text": "Overwrite?"}                     the answer comes as a line on its stdin
     {"type": "result", "text": "…", "error": "…"}                  its last word
 """
@@ -99,6 +100,8 @@ class _Talk:
             self._watcher.used_tokens(event)
         elif kind == "cost" and isinstance(usd := event.get("usd"), (int, float)):
             self._watcher.costs(float(usd))
+        elif kind == "limited":
+            self._watcher.limited(_seconds(event.get("seconds")), as_text(event.get("text")))
         elif kind == "question":
             await self._ask(as_text(event.get("text")))
         elif kind == "result":
@@ -125,7 +128,11 @@ class _Talk:
             await self._program.say(answer + "\n")
 
 
-_EVENTS = frozenset({"text", "tool", "usage", "cost", "question", "result"})
+def _seconds(value: object) -> float:
+    return float(value) if isinstance(value, (int, float)) and 0 <= value < float("inf") else 0.0
+
+
+_EVENTS = frozenset({"text", "tool", "usage", "cost", "limited", "question", "result"})
 
 
 def _event(line: str) -> dict[str, object] | None:

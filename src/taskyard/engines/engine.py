@@ -28,6 +28,10 @@ if TYPE_CHECKING:
             """What all of it has cost so far."""
             ...
 
+        def limited(self, seconds: float, why: str) -> None:
+            """Whoever serves the model has too much to do: the next try is so many seconds away."""
+            ...
+
         async def ask(self, question: str) -> str | None:
             """Have somebody answer; None if nobody can any more."""
             ...

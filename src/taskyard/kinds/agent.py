@@ -16,9 +16,10 @@ import os
 from taskyard import config, engines
 from taskyard.engines.engine import Brief
 from taskyard.engines.installed import resolved
+from taskyard.engines.provider import provider_of
 from taskyard.errors import BadText, BadValue
 from taskyard.names import check_name, check_number, check_text
-from taskyard.runtime.kind import Outcome, Wanted
+from taskyard.runtime.kind import Wanted
 from taskyard.typed import NamedTuple
 
 TYPE_CHECKING = False
@@ -26,8 +27,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from typing import Self
 
-    from taskyard.engines.engine import Said
     from taskyard.runtime.context import JobContext
+    from taskyard.runtime.kind import Outcome
 
 #: Characters of a prompt: more than any model takes.
 LONGEST_PROMPT = 2_000_000
@@ -35,8 +36,8 @@ LONGEST_PROMPT = 2_000_000
 #: The main conversation, put into the background.
 MAIN_SESSION = "main-session"
 
-#: How often hooks may send an agent on: one that never agrees must not keep it for ever.
-_MOST_ROUNDS = 10
+#: More than any agent uses, and than anybody pays: typing errors.
+_MOST_TOKENS, _MOST_COST = 1 << 50, 1_000_000.0
 
 
 class Agent(NamedTuple):
@@ -54,6 +55,8 @@ class Agent(NamedTuple):
     timeout: float | None = None  #: seconds until it is ended
     on_parent_exit: str | None = None  #: "kill" or "keep"
     tool_use_id: str | None = None
+    max_tokens: int | None = None  #: it ends when it has used so many; the setting `agent_tokens` if not given
+    max_cost: float | None = None  #: dollars, where its engine tells; the setting `agent_cost` if not given
 
     @property
     def type(self) -> str:
@@ -74,7 +77,7 @@ class Agent(NamedTuple):
         """
         engine, command = self._chosen()
         self._check()
-        engines.find(engine).check(self._brief(command, cwd="/"))
+        engines.find(engine).check(self.brief(command, cwd="/"))
         return Wanted(
             self._line(),
             arguments={
@@ -85,6 +88,8 @@ class Agent(NamedTuple):
                 "name": self.name,
                 "description": self.description,
                 "model": self.model,
+                "max_tokens": self.max_tokens,
+                "max_cost": self.max_cost,
             },
             text=f"agent ({engine})",
             cwd=self.cwd,
@@ -93,6 +98,7 @@ class Agent(NamedTuple):
             on_parent_exit=self.on_parent_exit,
             stdin=True,
             transcript=True,
+            provider=provider_of(engine, command, self.model),
             tool_use_id=self.tool_use_id,
             facts={
                 "agentType": self.agent_type,
@@ -110,31 +116,9 @@ class Agent(NamedTuple):
 
     async def run(self, context: JobContext) -> Outcome:
         """Work, and say how it went."""
-        from taskyard.kinds.agent_hooks import AgentHooks
-        from taskyard.kinds.agent_watch import Watch
+        from taskyard.kinds.agent_work import work
 
-        cwd = os.getcwd()
-        watch = Watch(context)
-        hooks = AgentHooks(context, self.agent_type, cwd)
-        prompt = await hooks.before(self.prompt)
-        engine = engines.find(self.engine)
-        rounds = 0
-        while True:
-            watch.record({"type": "prompt", "text": prompt})
-            said = await engine.work(self._brief(tuple(self.command), cwd=cwd, prompt=prompt), watch)
-            if not said.error and (unread := watch.unread()):
-                prompt = "\n\n".join(unread)  # what it could not be told while it worked is what it does next
-                continue
-            rounds += 1
-            more = await hooks.after(said) if rounds < _MOST_ROUNDS else None
-            if more is None:
-                return self._outcome(said, watch.facts())
-            prompt = more
-
-    def _outcome(self, said: Said, facts: Mapping[str, object]) -> Outcome:
-        if said.error:
-            return Outcome(said.text, said.error, {**facts, "isRetryable": said.is_retryable})
-        return Outcome(said.text, facts=facts)
+        return await work(self, context)
 
     def _chosen(self) -> tuple[str, tuple[str, ...]]:
         """The engine, and the program it runs."""
@@ -148,7 +132,8 @@ class Agent(NamedTuple):
 
         return engine, tuple(shlex.split(settings.agent_command))
 
-    def _brief(self, command: tuple[str, ...], *, cwd: str, prompt: str | None = None) -> Brief:
+    def brief(self, command: tuple[str, ...], *, cwd: str, prompt: str | None = None) -> Brief:
+        """What its engine is told."""
         env = {**os.environ, "TASKYARD_AGENT": self.name or os.environ.get("TASKYARD_JOB", "agent")}
         return Brief(prompt if prompt is not None else self.prompt, cwd, env, self.model, command)
 
@@ -159,6 +144,8 @@ class Agent(NamedTuple):
         if self.name is not None:
             check_name("an agent", self.name)
         check_text("agent type", self.agent_type, longest=100, allow_empty=False)
+        check_number("max tokens", self.max_tokens, least=1, most=_MOST_TOKENS, whole=True)
+        check_number("max cost", self.max_cost, least=0.000_001, most=_MOST_COST, unit="dollars")
         check_number("timeout", self.timeout, least=0.001, most=31 * 86_400.0)
         if self.on_parent_exit not in (None, "kill", "keep"):
             raise BadValue("on_parent_exit", self.on_parent_exit, '"kill" or "keep"')

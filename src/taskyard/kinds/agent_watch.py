@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import time
 
 from taskyard.clock import now_ms
 from taskyard.engines.progress import Progress
+from taskyard.errors import TaskyardError
 from taskyard.kinds.agent_messages import received
+from taskyard.runtime.pace import note_limit
+from taskyard.runtime.spending import Spent
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping
 
+    from taskyard.kinds.agent_budget import Budgets
     from taskyard.runtime.context import JobContext
 
 #: Records and events tell of progress at most this often, in seconds; the last word is always written.
@@ -23,15 +28,27 @@ _EVERY = 0.5
 class Watch:
     """One agent's watcher: see `taskyard.engines.engine.Watcher`."""
 
-    def __init__(self, context: JobContext) -> None:
+    def __init__(self, context: JobContext, budgets: Budgets, provider: str) -> None:
         self._context = context
+        self._budgets = budgets
+        self._provider = provider
         self._progress = Progress()
         self._began = time.monotonic()
         self._cost: float | None = None
+        self._cost_before = 0.0  # of turns that are over
+        self._limited: dict[str, object] = {}
+        self.was_limited = False  #: in this turn
+        self.over: asyncio.Future[str] = asyncio.get_running_loop().create_future()  #: why it may not go on
         self._told_at = 0.0
         self._asked: asyncio.Future[str | None] | None = None
         self._sent: asyncio.Queue[str | None] = asyncio.Queue()
         self._reading = asyncio.get_running_loop().create_task(self._read())
+
+    def begin(self, prompt: str) -> None:
+        """A turn of the engine begins: what it costs comes on top of those before."""
+        self._cost_before = self._cost or 0.0
+        self.was_limited = False
+        self.record({"type": "prompt", "text": prompt})
 
     def record(self, line: Mapping[str, object]) -> None:
         """Write a line of the transcript."""
@@ -45,13 +62,26 @@ class Watch:
     def used_tokens(self, usage: Mapping[str, object]) -> None:
         """Count the tokens of one answer."""
         self._progress = self._progress.used_tokens(usage)
+        self._draw()
         self._tell()
 
     def costs(self, usd: float) -> None:
         """Remember what it has cost so far."""
         if 0 <= usd < float("inf"):
-            self._cost = usd
+            self._cost = self._cost_before + usd
+            self._draw()
             self._tell()
+
+    def limited(self, seconds: float, why: str) -> None:
+        """Say that it has to wait, and for whom: in the transcript, on the record, and to all who would begin there."""
+        self.was_limited = True
+        times = self._limited.get("times")
+        times = times + 1 if isinstance(times, int) else 1
+        self._limited = {"times": times, "seconds": round(seconds, 3), "why": why[:500], "at": now_ms()}
+        self.record({"type": "limited", "seconds": round(seconds, 3), "text": why[:500]})
+        self._context.tell(limited=self._limited)
+        with contextlib.suppress(TaskyardError):
+            note_limit(self._context.home, self._provider, seconds)
 
     async def ask(self, question: str) -> str | None:
         """Show that an answer is wanted, and wait for what is sent next."""
@@ -79,7 +109,14 @@ class Watch:
     def facts(self) -> dict[str, object]:
         """What is known at the end."""
         cost = {} if self._cost is None else {"costUsd": self._cost}
-        return {"progress": self._progress.to_json(), "usage": self._usage(), **cost}
+        limited = {"limited": self._limited} if self._limited else {}
+        return {"progress": self._progress.to_json(), "usage": self._usage(), **cost, **limited}
+
+    def _draw(self) -> None:
+        """Draw what it used on its budgets; the first that is used up ends it."""
+        reason = self._budgets.used(Spent(self._progress.tokens, self._cost or 0.0))
+        if reason and not self.over.done():
+            self.over.set_result(reason)
 
     async def _read(self) -> None:
         async for line in self._context.messages():

@@ -30,6 +30,8 @@ class Agent(Arguments):
     timeout: Annotated[
         int | None, field("Milliseconds after which it is ended, with everything it started.", ge=1, le=LONGEST_RUN)
     ] = None
+    max_tokens: Annotated[int | None, field("It ends when it has used so many tokens.", ge=1, le=1 << 50)] = None
+    max_cost: Annotated[float | None, field("It ends when it has cost so many dollars.", gt=0, le=1_000_000)] = None
 
 
 class BackgroundAgent(Agent):

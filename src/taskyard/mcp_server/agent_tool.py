@@ -24,6 +24,8 @@ async def _agent(call: Call, given: agent_arguments.Agent) -> Answer:
         description=given.description or None,
         model=given.model,
         timeout=None if given.timeout is None else given.timeout / 1000,
+        max_tokens=given.max_tokens,
+        max_cost=given.max_cost,
         tool_use_id=call.tool_use_id,
     )
     if isinstance(given, agent_arguments.BackgroundAgent) and given.run_in_background:

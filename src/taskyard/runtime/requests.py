@@ -70,12 +70,13 @@ class Starter(NamedTuple):
         watcher = None if backgrounded else [os.getpid(), process_start()]
         around: dict[str, object] = {"watcher": watcher, "parent": parent, "depth": depth, "onParentExit": on_exit}
         around |= {"isBackgrounded": backgrounded, "terminal": _terminal(self.home, parent)}
+        around |= {"root": _root(self.home, parent)}
         return {
             "id": job_id,
             "home": self.home,
             "plan": _plan(self.home, wanted, job_id),
             "record": {**self._record(spec, wanted, JobFolder(self.home, job_id)), **around},
-            **self._limits(spec, wanted),
+            **self._limits(spec, wanted, depth),
             "after": list(after),
             "after_any": list(after_any),
             "window": window,
@@ -85,12 +86,15 @@ class Starter(NamedTuple):
             "arguments": None if wanted.argv else dict(wanted.arguments or {}),
         }
 
-    def _limits(self, spec: Spec, wanted: Wanted) -> dict[str, object]:
+    def _limits(self, spec: Spec, wanted: Wanted, depth: int) -> dict[str, object]:
         """How it is to be run, and how far it may go."""
         slots = {} if wanted.is_light else {"jobs": self.settings.job_limit}
         if spec.type == "local_bash":
             slots[spec.type] = self.settings.shell_limit
+        if wanted.provider:  # each depth has slots of its own: who waits for one below itself must not keep it from one
+            slots[f"{spec.type}.{depth}" if depth else spec.type] = self.settings.agent_limit
         return {
+            "agents": self._agents(wanted.provider) if wanted.provider else None,
             "grace": wanted.grace,
             "stdin": wanted.stdin,
             "pty": wanted.pty,
@@ -105,6 +109,11 @@ class Starter(NamedTuple):
             "starts_per_minute": self.settings.job_starts_per_minute,
             "event_segments": self.settings.event_segments,
         }
+
+    def _agents(self, provider: str) -> list[object]:
+        """What an agent's start goes by (`keeper.agents.Rules`)."""
+        settings = self.settings
+        return [provider, settings.agent_starts_per_minute, settings.agent_day_tokens, settings.agent_day_cost]
 
     def _record(self, spec: Spec, wanted: Wanted, folder: JobFolder) -> dict[str, object]:
         """What the job's record says from the start; what says nothing is left out."""
@@ -176,6 +185,14 @@ def _depth(home: str, parent: str | None, most: int) -> int:
     if depth >= most:
         raise TooDeep(parent, most)
     return depth
+
+
+def _root(home: str, parent: str | None) -> str | None:
+    """The outermost job that a job inside `parent` is inside of."""
+    if parent is None:
+        return None
+    above = (read(JobFolder(home, parent).record) or {}).get("root")
+    return above if is_job_id(above) else parent
 
 
 def _terminal(home: str, parent: str | None) -> object:

@@ -1,0 +1,83 @@
+"""The work of an agent, from its prompt to its last word: turns of its engine, between hooks, within its budgets."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+
+from taskyard import config, engines
+from taskyard.engines.engine import Said
+from taskyard.engines.provider import provider_of
+from taskyard.kinds.agent_budget import Budgets, purses
+from taskyard.kinds.agent_hooks import AgentHooks
+from taskyard.kinds.agent_watch import Watch
+from taskyard.runtime.ending import read
+from taskyard.runtime.folder import JobFolder
+from taskyard.runtime.ids import is_job_id
+from taskyard.runtime.kind import Outcome
+from taskyard.runtime.spending import Budget
+from taskyard.typed import cast
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from taskyard.kinds.agent import Agent
+    from taskyard.runtime.context import JobContext
+
+#: How often hooks may send an agent on: one that never agrees must not keep it for ever.
+MOST_ROUNDS = 10
+
+#: What providers answer with when they have too much to do.
+_LOAD = re.compile(r"\b(429|529)\b")
+
+
+async def work(spec: Agent, context: JobContext) -> Outcome:
+    """Do it, and say how it went."""
+    budgets = _budgets(spec, context)
+    if reason := budgets.over():
+        return Outcome(error=reason)
+    watch = Watch(context, budgets, provider_of(spec.engine, spec.command, spec.model))
+    hooks = AgentHooks(context, spec.agent_type, os.getcwd())
+    prompt = await hooks.before(spec.prompt)
+    rounds = 0
+    while True:
+        said = await _turn(spec, watch, prompt)
+        if not said.error and (unread := watch.unread()):
+            prompt = "\n\n".join(unread)  # what it could not be told while it worked is what it does next
+            continue
+        rounds += 1
+        more = await hooks.after(said) if rounds < MOST_ROUNDS else None
+        if more is None:
+            return _outcome(said, watch)
+        prompt = more
+
+
+async def _turn(spec: Agent, watch: Watch, prompt: str) -> Said:
+    """One turn of the engine; cut short, and said so, where nothing is left of a budget."""
+    watch.begin(prompt)
+    engine = engines.find(spec.engine)
+    working = asyncio.ensure_future(engine.work(spec.brief(tuple(spec.command), cwd=os.getcwd(), prompt=prompt), watch))
+    either = [cast("asyncio.Future[object]", working), cast("asyncio.Future[object]", watch.over)]
+    try:
+        await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
+        said = working.result() if working.done() else Said(error=watch.over.result())
+    finally:
+        if not working.done():
+            working.cancel()
+            await asyncio.wait([working])  # an engine bounds what it does at its end
+    if said.is_retryable and _LOAD.search(said.error) and not watch.was_limited:
+        watch.limited(0.0, said.error)
+    return said
+
+
+def _budgets(spec: Agent, context: JobContext) -> Budgets:
+    settings = config.load()
+    root = (read(JobFolder(context.home, context.id).record) or {}).get("root")
+    own = Budget(spec.max_tokens or settings.agent_tokens, spec.max_cost or settings.agent_cost)
+    return Budgets(context.home, own, purses(settings, root if is_job_id(root) else context.id))
+
+
+def _outcome(said: Said, watch: Watch) -> Outcome:
+    if said.error:
+        return Outcome(said.text, said.error, {**watch.facts(), "isRetryable": said.is_retryable})
+    return Outcome(said.text, facts=watch.facts())
