@@ -43,6 +43,16 @@ def test_what_it_runs_on_is_listed_with_what_is_installed(tmp_path: Path, monkey
     assert process("agent", "hello", "--engine", "gemini").out == "Gemini got: hello\n"
 
 
+@pytest.mark.req("B-12", "N-02")
+def test_an_agent_can_be_given_a_budget_and_a_worktree(tmp_path: Path) -> None:
+    spends = """sh -c 'echo "{\\"type\\": \\"cost\\", \\"usd\\": 3}"; sleep 60'"""
+    spent = process("agent", "go", "--command", spends, "--max-cost", "2.50")
+    assert "its budget is used up: $3.00 of $2.50" in spent.err
+    assert "dollars" in taskyard("agent", "go", "--command", "cat", "--max-cost", "nan").err
+    outside = process("agent", "go", "--command", "cat", "--worktree", "--cwd", str(tmp_path))
+    assert outside.code != 0 and "No worktree could be made for it" in outside.err
+
+
 def test_what_is_missing_is_named() -> None:
     assert "needs a program" in taskyard("agent", "go").err
     unknown = taskyard("agent", "go", "--engine", "comand", "--json")

@@ -55,6 +55,7 @@ class Agent(NamedTuple):
     timeout: float | None = None  #: seconds until it is ended
     on_parent_exit: str | None = None  #: "kill" or "keep"
     tool_use_id: str | None = None
+    worktree: bool = False  #: it works in a git worktree of its own, or not at all
     max_tokens: int | None = None  #: it ends when it has used so many; the setting `agent_tokens` if not given
     max_cost: float | None = None  #: dollars, where its engine tells; the setting `agent_cost` if not given
 
@@ -88,6 +89,7 @@ class Agent(NamedTuple):
                 "name": self.name,
                 "description": self.description,
                 "model": self.model,
+                "worktree": self.worktree,
                 "max_tokens": self.max_tokens,
                 "max_cost": self.max_cost,
             },
@@ -134,7 +136,7 @@ class Agent(NamedTuple):
 
     def brief(self, command: tuple[str, ...], *, cwd: str, prompt: str | None = None) -> Brief:
         """What its engine is told."""
-        env = {**os.environ, "TASKYARD_AGENT": self.name or os.environ.get("TASKYARD_JOB", "agent")}
+        env = {**os.environ, "TASKYARD_AGENT": self.name or os.environ.get("TASKYARD_JOB", "agent"), "PWD": cwd}
         return Brief(prompt if prompt is not None else self.prompt, cwd, env, self.model, command)
 
     def _check(self) -> None:

@@ -32,16 +32,24 @@ _LOAD = re.compile(r"\b(429|529)\b")
 
 
 async def work(spec: Agent, context: JobContext) -> Outcome:
-    """Do it, and say how it went."""
+    """Do it where it is to be done, and say how it went."""
+    if not spec.worktree:
+        return await _worked(spec, context, os.getcwd())
+    from taskyard.kinds.agent_worktree import inside
+
+    return await inside(context, lambda cwd: _worked(spec, context, cwd))
+
+
+async def _worked(spec: Agent, context: JobContext, cwd: str) -> Outcome:
     budgets = _budgets(spec, context)
     if reason := budgets.over():
         return Outcome(error=reason)
     watch = Watch(context, budgets, provider_of(spec.engine, spec.command, spec.model))
-    hooks = AgentHooks(context, spec.agent_type, os.getcwd())
+    hooks = AgentHooks(context, spec.agent_type, cwd)
     prompt = await hooks.before(spec.prompt)
     rounds = 0
     while True:
-        said = await _turn(spec, watch, prompt)
+        said = await _turn(spec, watch, prompt, cwd)
         if not said.error and (unread := watch.unread()):
             prompt = "\n\n".join(unread)  # what it could not be told while it worked is what it does next
             continue
@@ -52,11 +60,11 @@ async def work(spec: Agent, context: JobContext) -> Outcome:
         prompt = more
 
 
-async def _turn(spec: Agent, watch: Watch, prompt: str) -> Said:
+async def _turn(spec: Agent, watch: Watch, prompt: str, cwd: str) -> Said:
     """One turn of the engine; cut short, and said so, where nothing is left of a budget."""
     watch.begin(prompt)
     engine = engines.find(spec.engine)
-    working = asyncio.ensure_future(engine.work(spec.brief(tuple(spec.command), cwd=os.getcwd(), prompt=prompt), watch))
+    working = asyncio.ensure_future(engine.work(spec.brief(tuple(spec.command), cwd=cwd, prompt=prompt), watch))
     either = [cast("asyncio.Future[object]", working), cast("asyncio.Future[object]", watch.over)]
     try:
         await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from taskyard.mcp_server.arguments import LONGEST_RUN, Arguments, field
 
@@ -26,6 +26,12 @@ class Agent(Arguments):
     ] = None
     engine: Annotated[
         str | None, field("What it runs on, such as claude; what is set up here if not given.", max_length=200)
+    ] = None
+    isolation: Annotated[
+        Literal["worktree"] | None,
+        field(
+            "worktree: it works in a git worktree of its own, from the last commit, which is kept if it leaves work."
+        ),
     ] = None
     timeout: Annotated[
         int | None, field("Milliseconds after which it is ended, with everything it started.", ge=1, le=LONGEST_RUN)

@@ -24,6 +24,7 @@ async def _agent(call: Call, given: agent_arguments.Agent) -> Answer:
         description=given.description or None,
         model=given.model,
         timeout=None if given.timeout is None else given.timeout / 1000,
+        worktree=given.isolation == "worktree",
         max_tokens=given.max_tokens,
         max_cost=given.max_cost,
         tool_use_id=call.tool_use_id,

@@ -50,8 +50,9 @@ def agent_data(job: Job) -> dict[str, object]:
     data: dict[str, object] = {}
     if isinstance(name := job.facts.get("name"), str):
         data["name"] = name
-    if (usage := as_object(job.facts.get("usage"))) is not None:
-        data["usage"] = usage
+    for key in ("usage", "worktree"):
+        if (value := as_object(job.facts.get(key))) is not None:
+            data[key] = value
     if (cost := cost_usd(job)) is not None:
         data["cost_usd"] = cost
     return data
@@ -63,7 +64,20 @@ def _took(job: Job) -> str:
     counts = [f"{name}: {usage[name]}" for name in ("total_tokens", "tool_uses", "duration_ms") if name in usage]
     cost = cost_usd(job)
     lines = [*counts, *([] if cost is None else [f"cost_usd: {cost:.4f}"])]
-    return "\n".join([f"agentId: {job.id}", f"transcript: {job.output_file}", f"<usage>{chr(10).join(lines)}</usage>"])
+    used = "\n".join(lines)
+    return "\n".join(
+        [f"agentId: {job.id}", f"transcript: {job.output_file}", *_worktree(job), f"<usage>{used}</usage>"]
+    )
+
+
+def _worktree(job: Job) -> list[str]:
+    """Where its work is, if it had a place of its own and left some."""
+    tree = as_object(job.facts.get("worktree"))
+    if tree is None:
+        return []
+    if "path" not in tree:
+        return ["worktree: removed, as it left no work there"]
+    return [f"worktree: {tree.get('path')} (branch {tree.get('branch')}), kept: {tree.get('kept')}"]
 
 
 def _workflow(found: TaskOutput) -> Answer:

@@ -88,6 +88,7 @@ AGENT: dict[str, Any] = {
     "error_text": {**_TEXT, "description": "Why it did not finish."},
     "usage": _USAGE,
     "cost_usd": {"type": "number"},
+    "worktree": {"type": "object", "description": "path and branch, what it began at, and why it was kept."},
 }
 
 #: Of any kind; what a kind does not have is not there.
