@@ -43,6 +43,9 @@ class Settings(NamedTuple):
     )
     engine: str = "command"  #: what agents run on if nothing else is asked for; `taskyard engines` lists them
     agent_command: str = ""  #: the program of the engine `command`, as a shell would read it
+    summary_every: float = 30.0  #: seconds between two summaries of what an agent is doing; 0 = none
+    summary_engine: str = ""  #: what makes them; "" = a rule, from what it did and said last, or summary_command
+    summary_command: str = ""  #: the program of that engine, as a shell would read it
     agent_limit: int = 20  #: agents that run at once, at each depth; more than that trips the limits of providers
     agent_starts_per_minute: int = 0  #: agents that may begin within any minute; 0 = as many as like
     agent_tokens: int = 0  #: tokens one agent may use; 0 = as many as it takes

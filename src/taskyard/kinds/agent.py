@@ -130,9 +130,7 @@ class Agent(NamedTuple):
             return engine, tuple(self.command)
         if program or engine != "command":
             return engine, program
-        import shlex
-
-        return engine, tuple(shlex.split(settings.agent_command))
+        return engine, words_of("agent_command", settings.agent_command)
 
     def brief(self, command: tuple[str, ...], *, cwd: str, prompt: str | None = None) -> Brief:
         """What its engine is told."""
@@ -157,3 +155,17 @@ class Agent(NamedTuple):
     def _line(self) -> str:
         line = self.description or self.prompt.strip().splitlines()[0]
         return "".join(char if char.isprintable() else " " for char in line)[:200]
+
+
+def words_of(setting: str, command: str) -> tuple[str, ...]:
+    """The words of a command in a setting, as a shell would read them.
+
+    Raises:
+        BadValue: no shell would.
+    """
+    import shlex
+
+    try:
+        return tuple(shlex.split(command))
+    except ValueError as error:
+        raise BadValue(setting, command, f"a command as a shell would read it ({error})") from None

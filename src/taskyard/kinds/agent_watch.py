@@ -10,7 +10,10 @@ import time
 from taskyard.clock import now_ms
 from taskyard.engines.progress import Progress
 from taskyard.errors import TaskyardError
+from taskyard.kinds.agent_lines import spoken
 from taskyard.kinds.agent_messages import received
+from taskyard.runtime.folder import JobFolder
+from taskyard.runtime.output import Output
 from taskyard.runtime.pace import note_limit
 from taskyard.runtime.spending import Spent
 
@@ -24,6 +27,9 @@ if TYPE_CHECKING:
 #: Records and events tell of progress at most this often, in seconds; the last word is always written.
 _EVERY = 0.5
 
+#: Characters of what it said last that are kept for a summary.
+_KEPT = 2_000
+
 
 class Watch:
     """One agent's watcher: see `taskyard.engines.engine.Watcher`."""
@@ -36,10 +42,14 @@ class Watch:
         self._began = time.monotonic()
         self._cost: float | None = None
         self._cost_before = 0.0  # of turns that are over
+        self._cost_beside = 0.0  # of summaries
+        self._said = ""
         self._limited: dict[str, object] = {}
         self.was_limited = False  #: in this turn
         self.over: asyncio.Future[str] = asyncio.get_running_loop().create_future()  #: why it may not go on
         self._told_at = 0.0
+        self._tool: str | None = None  # that was used last, and is not told yet
+        self._telling: asyncio.TimerHandle | None = None
         self._asked: asyncio.Future[str | None] | None = None
         self._sent: asyncio.Queue[str | None] = asyncio.Queue()
         self._reading = asyncio.get_running_loop().create_task(self._read())
@@ -52,6 +62,8 @@ class Watch:
 
     def record(self, line: Mapping[str, object]) -> None:
         """Write a line of the transcript."""
+        if said := spoken(line):
+            self._said = said[-_KEPT:]
         self._context.write(json.dumps({"at": now_ms(), **line}) + "\n")
 
     def used_tool(self, name: str, given: Mapping[str, object]) -> None:
@@ -71,6 +83,27 @@ class Watch:
             self._cost = self._cost_before + usd
             self._draw()
             self._tell()
+
+    def costs_beside(self, usd: float) -> None:
+        """Count what a summary of its work has cost."""
+        if 0 <= usd < float("inf"):
+            self._cost_beside += usd
+            self._cost = self._cost or 0.0
+            self._draw()
+
+    def news(self) -> tuple[tuple[Mapping[str, object], ...], str, int]:
+        """What it did and said last, and how many tools it used: what a summary is made from."""
+        return self._progress.recent, self._said, self._progress.tools
+
+    def summarise(self, text: str) -> None:
+        """Say what it is doing; progress leaves that as it is."""
+        if text:
+            self._context.tell(summary=text)
+
+    def transcript_end(self, most: int) -> str:
+        """The end of the transcript, from a whole line on."""
+        text = Output(JobFolder(self._context.home, self._context.id)).tail_bytes(most).text.decode("utf-8", "replace")
+        return text.partition("\n")[2] if len(text) >= most else text
 
     def limited(self, seconds: float, why: str) -> None:
         """Say that it has to wait, and for whom: in the transcript, on the record, and to all who would begin there."""
@@ -108,13 +141,13 @@ class Watch:
 
     def facts(self) -> dict[str, object]:
         """What is known at the end."""
-        cost = {} if self._cost is None else {"costUsd": self._cost}
+        cost = {} if self._cost is None else {"costUsd": self._cost + self._cost_beside}
         limited = {"limited": self._limited} if self._limited else {}
         return {"progress": self._progress.to_json(), "usage": self._usage(), **cost, **limited}
 
     def _draw(self) -> None:
         """Draw what it used on its budgets; the first that is used up ends it."""
-        reason = self._budgets.used(Spent(self._progress.tokens, self._cost or 0.0))
+        reason = self._budgets.used(Spent(self._progress.tokens, (self._cost or 0.0) + self._cost_beside))
         if reason and not self.over.done():
             self.over.set_result(reason)
 
@@ -130,13 +163,30 @@ class Watch:
             self._asked.set_result(None)
 
     def _tell(self, tool: str | None = None) -> None:
-        """Bring record and followers up to date, not more often than anybody looks."""
-        now = time.monotonic()
-        if now - self._told_at < _EVERY:
-            return
-        self._told_at = now
+        """Bring record and followers up to date, not more often than anybody looks, and not later either."""
+        self._tool = tool or self._tool
+        wait = self._told_at + _EVERY - time.monotonic()
+        if wait <= 0:
+            self._tell_now()
+        elif self._telling is None:
+            self._telling = asyncio.get_running_loop().call_later(wait, self._tell_now)
+
+    def _tell_now(self) -> None:
+        self._hold_back()
+        self._told_at = time.monotonic()
         self._context.tell(**self.facts())
-        self._context.progress(usage=self._usage(), last_tool_name=tool)
+        self._context.progress(usage=self._usage(), last_tool_name=self._tool)
+        self._tool = None
+
+    def _hold_back(self) -> None:
+        if self._telling is not None:
+            self._telling.cancel()
+            self._telling = None
+
+    def close(self) -> None:
+        """Tell and read nothing more: whoever works has the last word."""
+        self._hold_back()
+        self._reading.cancel()
 
     def _usage(self) -> dict[str, int]:
         return {

@@ -11,6 +11,7 @@ from taskyard.engines.engine import Said
 from taskyard.engines.provider import provider_of
 from taskyard.kinds.agent_budget import Budgets, purses
 from taskyard.kinds.agent_hooks import AgentHooks
+from taskyard.kinds.agent_summary import keep_up_to_date
 from taskyard.kinds.agent_watch import Watch
 from taskyard.runtime.ending import read
 from taskyard.runtime.folder import JobFolder
@@ -45,7 +46,17 @@ async def _worked(spec: Agent, context: JobContext, cwd: str) -> Outcome:
     if reason := budgets.over():
         return Outcome(error=reason)
     watch = Watch(context, budgets, provider_of(spec.engine, spec.command, spec.model))
-    hooks = AgentHooks(context, spec.agent_type, cwd)
+    summarising = asyncio.ensure_future(keep_up_to_date(watch, spec.prompt, cwd))
+    try:
+        return await _rounds(spec, watch, AgentHooks(context, spec.agent_type, cwd), cwd)
+    finally:
+        watch.close()
+        summarising.cancel()
+        await asyncio.wait([summarising])
+
+
+async def _rounds(spec: Agent, watch: Watch, hooks: AgentHooks, cwd: str) -> Outcome:
+    """Turn after turn, until nobody has anything more to say to it."""
     prompt = await hooks.before(spec.prompt)
     rounds = 0
     while True:

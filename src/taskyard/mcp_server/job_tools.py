@@ -79,7 +79,17 @@ def output_text(data: dict[str, object]) -> str:
     return "\n".join([*head, "output:", str(data["output"])])
 
 
-_HEAD = ("retrieval_status", "task_id", "task_type", "status", "description", "exitCode", "needs_input", "error_text")
+_HEAD = (
+    "retrieval_status",
+    "task_id",
+    "task_type",
+    "status",
+    "description",
+    "exitCode",
+    "needs_input",
+    "summary",
+    "error_text",
+)
 
 
 def _word(value: object) -> str:

@@ -48,8 +48,9 @@ def _agent(found: TaskOutput) -> Answer:
 def agent_data(job: Job) -> dict[str, object]:
     """What an agent's record has beyond others', for those who ask about it."""
     data: dict[str, object] = {}
-    if isinstance(name := job.facts.get("name"), str):
-        data["name"] = name
+    for key in ("name", "summary"):
+        if isinstance(text := job.facts.get(key), str):
+            data[key] = text
     for key in ("usage", "worktree"):
         if (value := as_object(job.facts.get(key))) is not None:
             data[key] = value

@@ -84,6 +84,7 @@ AGENT: dict[str, Any] = {
     for name in ("task_id", "task_type", "status", "description", "output_file", "was_truncated", "needs_input")
 } | {
     "name": {**_TEXT, "description": "By which SendMessage reaches it, beside its id."},
+    "summary": {**_TEXT, "description": "What it is doing, in a sentence or two."},
     "result": {**_TEXT, "description": "Its final answer; of a long one, the end."},
     "error_text": {**_TEXT, "description": "Why it did not finish."},
     "usage": _USAGE,

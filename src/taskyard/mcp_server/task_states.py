@@ -17,7 +17,6 @@ from taskyard.mcp_server.task_ids import TaskId
 from taskyard.mcp_server.waiting import last_line
 from taskyard.runtime.folder import JobFolder
 from taskyard.runtime.model import Job
-from taskyard.runtime.output import Output
 from taskyard.view.job_text import state
 
 #: How often to look, in ms: soon at first, then the less often the longer it takes.
@@ -31,7 +30,7 @@ def is_over(task: TaskId, job: Job) -> bool:
 
 def working(caller: Caller, task: TaskId, job: Job) -> dict[str, object]:
     """It goes on."""
-    said = last_line(Output(JobFolder(caller.yard.home, job.id)))
+    said = last_line(caller.yard.home, job)
     return _task(caller, task, job, "working", said or state(job))
 
 

@@ -6,6 +6,7 @@ from taskyard.cli.command import Command
 from taskyard.cli.job.shared import jobs_of
 from taskyard.cli.output import answer, columns, say, style
 from taskyard.clock import now_ms
+from taskyard.view.agent_text import agent_line
 from taskyard.view.job_records import job_json
 from taskyard.view.job_text import JobRow, job_rows, tree
 
@@ -61,6 +62,8 @@ def rows_of(jobs: Jobs, found: Sequence[Job], *, most: int | None = None) -> lis
 
 
 def _last_line(home: str, job: Job) -> str:
+    if (line := agent_line(job)) is not None:
+        return line
     from taskyard.errors import StorageError
     from taskyard.runtime.folder import JobFolder
     from taskyard.runtime.output import Output
