@@ -8,6 +8,9 @@ from pathlib import Path
 import pytest
 
 from support.cli import process, taskyard
+from support.jobs import marked
+from support.terminal import on_a_terminal
+from support.wait import until
 
 
 @pytest.mark.req("K-02", "T-05")
@@ -58,3 +61,30 @@ def test_what_is_missing_is_named() -> None:
     unknown = taskyard("agent", "go", "--engine", "comand", "--json")
     assert (unknown.code, unknown.error["nearest"]) == (4, ["command"])
     assert "cannot be read" in taskyard("agent", "go", "--command", "sh -c 'x").err
+
+
+@pytest.mark.req("B-11", "K-02")
+def test_at_a_terminal_it_is_told_what_is_typed_and_a_key_moves_it_to_the_background() -> None:
+    listens = """sh -c 'while read -r line; do echo "heard $line"; done' {prompt}"""
+    with on_a_terminal("agent", "go", "--command", listens, "--description", "Listen") as terminal:
+        until(lambda: [row["status"] for row in taskyard("ps", "--json").data] == ["running"])
+        (row,) = taskyard("ps", "--json").data
+        terminal.type(b"first\n")
+        until(lambda: "heard first" in taskyard("logs", row["id"]).out)
+        terminal.type(b"\x02")
+        terminal.shows(b"It goes on in the background")
+        assert terminal.ended() == 0
+    moved = taskyard("ps", "--json").data[0]
+    assert (moved["id"], moved["status"], moved["backgrounded"]) == (row["id"], "running", True)
+    assert taskyard("send", row["id"], "second", "--eof").code == 0
+    assert process("wait", row["id"], "--output", "--json").data["text"] == "heard first\nheard second"
+
+
+@pytest.mark.req("B-11")
+def test_ctrl_c_stops_it_with_everything_it_started() -> None:
+    with on_a_terminal("agent", "go", "--command", "sh -c 'sleep 4321.25 & wait' {prompt}") as terminal:
+        until(lambda: len(marked("sleep\x004321.25")) > 0)
+        terminal.type(b"\x03")
+        assert terminal.ended() == 130
+    assert marked("4321.25") == []
+    assert taskyard("ps", "--all", "--json").data[0]["status"] == "killed"

@@ -5,13 +5,13 @@ from __future__ import annotations
 import sys
 
 from taskyard.cli.command import Command
-from taskyard.cli.job.shared import EXITS, as_our_fault, exit_code, jobs_of
-from taskyard.cli.output import answer, columns, is_terminal, print_line, say, style
+from taskyard.cli.job.shared import EXITS, as_our_fault, jobs_of
+from taskyard.cli.output import answer, is_terminal, print_line, say
 from taskyard.cli.values import dollars, seconds, whole
 from taskyard.errors import UsageError
 from taskyard.shapes import as_object
 from taskyard.view.job_records import job_json
-from taskyard.view.text import cut, safe
+from taskyard.view.text import safe
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -20,9 +20,6 @@ if TYPE_CHECKING:
     from taskyard.kinds.agent import Agent
     from taskyard.runtime.jobs import Jobs
     from taskyard.runtime.model import Job
-
-#: How often whoever waits sees how far it is, in seconds.
-_LOOK = 1.0
 
 
 def _arguments(parser: Parser) -> None:
@@ -80,36 +77,30 @@ def _spec(args: Args) -> Agent:
 
 
 def _watched(args: Args, jobs: Jobs, spec: Agent) -> int:
-    """Wait for it, with a line on how far it is; Ctrl+C stops it with everything it started."""
-    job = jobs.start(spec, backgrounded=False)
-    say(args, f"{job.id} works. Ctrl+C stops it.")
-    try:
-        while not job.is_final:
-            job = jobs.wait(job.id, timeout=_LOOK)
-            _show(args, job)
-    except KeyboardInterrupt:
-        (stopped,) = jobs.stop(job.id)
-        say(args, f"{job.id}: {stopped.outcome}")
-        return 130
-    found = jobs.output(job.id)
+    """Stay with it: what is typed is told it, Ctrl+B leaves it in the background, Ctrl+C stops it."""
+    from taskyard.cli.job.foreground import code_of, seen_json, tell, watch
+
+    seen = watch(args, jobs, spec, reads=args.prompt != "-" and is_terminal(sys.stdin), shows=False)
+    code = code_of(seen)
+    found = jobs.output(seen.job.id) if seen.job.is_final else None
     if args.as_json:
-        return answer(args, lambda: {**job_json(job), "text": found.output}, list) or exit_code([job])
-    if found.output:
+        text = None if found is None else found.output
+        return answer(args, lambda: {**seen_json(seen, code), "text": text}, list) or code
+    if found is not None and found.output:
         print_line(safe(found.output, lines=True).rstrip("\n"))
-    if job.end is not None and job.end.error:
-        sys.stderr.write(f"Error: {safe(job.end.error, lines=True)}\n")
-    return exit_code([job])
+    end = seen.job.end
+    if end is not None and end.cause == "error":
+        sys.stderr.write(f"Error: {safe(end.error, lines=True)}\n")
+    else:
+        tell(args, seen)
+    _tell_worktree(args, seen.job)
+    return code
 
 
-def _show(args: Args, job: Job) -> None:
-    if args.as_json or args.quiet or not is_terminal(sys.stderr):
-        return
-    usage = as_object(job.facts.get("usage")) or {}
-    counts = ((usage.get("tool_uses"), "tools"), (usage.get("total_tokens"), "tokens"))
-    parts = [f"{count:,} {what}" for count, what in counts if isinstance(count, int) and count]
-    line = "" if job.is_final else cut(f"… {', '.join(parts)}", columns() - 1, style(args, sys.stderr))
-    sys.stderr.write(f"\r\x1b[K{line}")
-    sys.stderr.flush()
+def _tell_worktree(args: Args, job: Job) -> None:
+    tree = as_object(job.facts.get("worktree")) or {}
+    if "kept" in tree:
+        say(args, safe(f"Its work is in {tree.get('path')} (branch {tree.get('branch')}): {tree.get('kept')}."))
 
 
 def _engines(args: Args) -> int:
@@ -131,7 +122,8 @@ AGENT = Command(
     _run,
     _arguments,
     "Have an agent work on a prompt, as a job. What it says and does is its transcript (`taskyard logs JOB`); its\n"
-    "answer is printed when it is done. With -d it is left in the background, and its end is told by a notice.",
+    "answer is printed when it is done. What you type meanwhile is told it, where its engine listens; Ctrl+B and\n"
+    "Ctrl+C work as in `taskyard run`. With -d it is left in the background, and its end is told by a notice.",
     examples=(
         "taskyard agent 'Fix the failing test' --engine claude",
         "taskyard agent -d 'Summarise today' --command 'my-agent --fast'",

@@ -82,6 +82,7 @@ class _Talk:
         async for text in self._watcher.messages():
             self._watcher.record({"type": "user", "text": text})
             await self._program.say(text + "\n")
+        await self._program.say("", last=True)  # nobody will tell it anything more
 
     async def heard(self, line: str) -> None:
         """Take in one line of it."""

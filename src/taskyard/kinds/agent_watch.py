@@ -130,14 +130,16 @@ class Watch:
         """What is sent to the agent and answers no question."""
         while (text := await self._sent.get()) is not None:
             yield text
+        self._sent.put_nowait(None)  # for whoever asks in the next turn
 
     def unread(self) -> list[str]:
         """What was sent and nobody took: the engine was done, or cannot be told anything while it works."""
-        found: list[str] = []
+        found: list[str | None] = []
         while not self._sent.empty():
-            if (text := self._sent.get_nowait()) is not None:
-                found.append(text)
-        return found
+            found.append(self._sent.get_nowait())
+        if None in found:
+            self._sent.put_nowait(None)
+        return [text for text in found if text is not None]
 
     def facts(self) -> dict[str, object]:
         """What is known at the end."""
