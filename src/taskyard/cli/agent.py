@@ -32,6 +32,7 @@ def _arguments(parser: Parser) -> None:
     parser.add("--name", metavar="NAME", help="The name it acts under; its job's id if not given.")
     parser.add("--description", metavar="TEXT", help="What people see, if not the prompt's first line.")
     parser.add("--cwd", metavar="DIR", help="Where it works, if not here.")
+    parser.add("--task", metavar="ID", help="The task it is for: what it takes is counted there.")
     parser.add("--worktree", action="store_true", help="It works in a git worktree of its own, kept if it leaves work.")
     parser.add("--timeout", type=seconds, metavar="TIME", help="End it after this long: 90s, 10m.")
     parser.add("--max-tokens", type=whole, metavar="N", help="End it when it has used so many tokens.")
@@ -70,10 +71,18 @@ def _spec(args: Args) -> Agent:
         cwd=args.cwd,
         timeout=args.timeout,
         on_parent_exit=args.on_parent_exit,
+        task=None if args.task is None else _task(args),
         worktree=args.worktree,
         max_tokens=args.max_tokens,
         max_cost=args.max_cost,
     )
+
+
+def _task(args: Args) -> str:
+    from taskyard import paths
+    from taskyard.cli.values import task_id
+
+    return f"{paths.list_name(args.list)}/{task_id(args.task)}"
 
 
 def _watched(args: Args, jobs: Jobs, spec: Agent) -> int:

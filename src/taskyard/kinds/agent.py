@@ -55,6 +55,7 @@ class Agent(NamedTuple):
     timeout: float | None = None  #: seconds until it is ended
     on_parent_exit: str | None = None  #: "kill" or "keep"
     tool_use_id: str | None = None
+    task: str | None = None  #: the task it is for, `list/id`, to which what it takes is counted
     worktree: bool = False  #: it works in a git worktree of its own, or not at all
     max_tokens: int | None = None  #: it ends when it has used so many; the setting `agent_tokens` if not given
     max_cost: float | None = None  #: dollars, where its engine tells; the setting `agent_cost` if not given
@@ -100,6 +101,7 @@ class Agent(NamedTuple):
             on_parent_exit=self.on_parent_exit,
             stdin=True,
             transcript=True,
+            task=self.task,
             provider=provider_of(engine, command, self.model),
             tool_use_id=self.tool_use_id,
             facts={

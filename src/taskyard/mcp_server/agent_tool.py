@@ -9,6 +9,7 @@ from taskyard.kinds.agent import Agent
 from taskyard.mcp_server import agent_arguments, foreground, schemas, words
 from taskyard.mcp_server.answers import Answer
 from taskyard.mcp_server.calls import Call, Spec
+from taskyard.mcp_server.for_task import for_task
 from taskyard.mcp_server.listing import job_facts
 from taskyard.mcp_server.results import agent_data
 from taskyard.runtime.model import Job
@@ -31,7 +32,7 @@ async def _agent(call: Call, given: agent_arguments.Agent) -> Answer:
     )
     if isinstance(given, agent_arguments.BackgroundAgent) and given.run_in_background:
         check_background()
-        return _works(await call.caller.jobs.start(spec))
+        return _works(await call.caller.jobs.start(for_task(call, spec)))
     return await foreground.run(call, spec, lambda job: _works(job, waited=True))
 
 

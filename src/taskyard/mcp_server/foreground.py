@@ -14,6 +14,7 @@ import anyio
 from taskyard.errors import JobEnded
 from taskyard.mcp_server.answers import Answer
 from taskyard.mcp_server.calls import Call
+from taskyard.mcp_server.for_task import for_task
 from taskyard.mcp_server.results import ended
 from taskyard.mcp_server.waiting import waited
 from taskyard.runtime.model import Job
@@ -40,7 +41,7 @@ async def _begun(call: Call, spec: Spec) -> Job:
     """A job in the foreground; whatever happens meanwhile, it is known then, so that it can be ended."""
     started: list[Job] = []
     with anyio.CancelScope(shield=True):
-        started.append(await call.caller.jobs.start(spec, backgrounded=False))
+        started.append(await call.caller.jobs.start(for_task(call, spec), backgrounded=False))
     return started[0]
 
 

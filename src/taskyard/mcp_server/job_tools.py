@@ -11,6 +11,7 @@ from taskyard.kinds.shell import Shell
 from taskyard.mcp_server import arguments, foreground, schemas, words
 from taskyard.mcp_server.answers import Answer
 from taskyard.mcp_server.calls import Call, Spec
+from taskyard.mcp_server.for_task import for_task
 from taskyard.mcp_server.listing import job_facts, jobs_page
 from taskyard.mcp_server.results import agent_data
 from taskyard.mcp_server.task_ids import TaskId
@@ -31,7 +32,7 @@ async def _bash(call: Call, given: arguments.Bash) -> Answer:
     )
     if wants_background:
         check_background()
-        job = await call.caller.jobs.start(spec)
+        job = await call.caller.jobs.start(for_task(call, spec))
         return started(job)
     return await foreground.run(call, spec, lambda job: started(job, waited=True))
 

@@ -12,6 +12,7 @@ from taskyard.kinds.workflow import Workflow
 from taskyard.mcp_server import agent_arguments, foreground, schemas, words
 from taskyard.mcp_server.answers import Answer
 from taskyard.mcp_server.calls import Call, Spec
+from taskyard.mcp_server.for_task import for_task
 from taskyard.mcp_server.listing import job_facts
 from taskyard.mcp_server.results import workflow_data
 from taskyard.runtime.model import Job
@@ -22,7 +23,7 @@ async def _workflow(call: Call, given: agent_arguments.Workflow) -> Answer:
     spec = await asyncio.to_thread(_spec, call.caller.yard, given)
     if isinstance(given, agent_arguments.BackgroundWorkflow) and given.run_in_background:
         check_background()
-        return _runs(await call.caller.jobs.start(spec))
+        return _runs(await call.caller.jobs.start(for_task(call, spec)))
     return await foreground.run(call, spec, lambda job: _runs(job, waited=True))
 
 

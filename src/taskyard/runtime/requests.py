@@ -10,7 +10,8 @@ from taskyard.config import Settings
 from taskyard.disk.files import make_private_folder
 from taskyard.disk.processes import process_start, this_host
 from taskyard.errors import BackgroundDisabled, JobNotFound, TooDeep
-from taskyard.runtime import here, looking
+from taskyard.paths import list_name
+from taskyard.runtime import families, here, looking
 from taskyard.runtime.ending import read
 from taskyard.runtime.folder import JobFolder
 from taskyard.runtime.ids import is_job_id, new_id
@@ -70,11 +71,14 @@ class Starter(NamedTuple):
         watcher = None if backgrounded else [os.getpid(), process_start()]
         around: dict[str, object] = {"watcher": watcher, "parent": parent, "depth": depth, "onParentExit": on_exit}
         around |= {"isBackgrounded": backgrounded, "terminal": _terminal(self.home, parent)}
-        around |= {"root": _root(self.home, parent)}
+        task = _task(self.home, wanted, parent)
+        around |= {"root": _root(self.home, parent), "task": task}
+        if task is not None:
+            families.note_task(self.home, task, job_id)
         return {
             "id": job_id,
             "home": self.home,
-            "plan": _plan(self.home, wanted, job_id),
+            "plan": _plan(self.home, wanted, job_id, task),
             "record": {**self._record(spec, wanted, JobFolder(self.home, job_id)), **around},
             **self._limits(spec, wanted, depth),
             "after": list(after),
@@ -200,8 +204,23 @@ def _terminal(home: str, parent: str | None) -> object:
     return here.terminal() if parent is None else (read(JobFolder(home, parent).record) or {}).get("terminal")
 
 
-def _plan(home: str, wanted: Wanted, job_id: str) -> dict[str, object]:
+def _task(home: str, wanted: Wanted, parent: str | None) -> str | None:
+    """The task a job is for: as it says, as its starter's environment does, or that of the job around it.
+
+    Raises:
+        BadValue: what is named is no task.
+    """
+    named = wanted.task or os.environ.get(families.VARIABLE)
+    if named:
+        return families.checked(named if "/" in named else f"{list_name()}/{named}")
+    above = (read(JobFolder(home, parent).record) or {}).get("task") if parent is not None else None
+    return above if isinstance(above, str) else None
+
+
+def _plan(home: str, wanted: Wanted, job_id: str, task: str | None) -> dict[str, object]:
     """What is run, and where."""
     env = here.environment() if wanted.env is None else dict(wanted.env)
     env.update(TASKYARD_JOB=job_id, TASKYARD_INSTANCE=job_id, TASKYARD_HOME=home)
+    if task is not None:
+        env[families.VARIABLE] = task
     return {"argv": list(wanted.argv) or _HOST, "cwd": here.folder(wanted.cwd), "env": env, "umask": here.umask()}

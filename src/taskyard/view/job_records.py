@@ -38,6 +38,7 @@ def job_json(job: Job) -> dict[str, object]:
         "agent": job.agent_id,
         "parent": job.parent,
         "depth": job.depth,
+        "task": job.task,
         "on_parent_exit": job.on_parent_exit,
         "tool_use_id": job.tool_use_id,
         "cost_usd": cost_usd(job),
