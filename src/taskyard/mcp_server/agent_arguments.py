@@ -64,6 +64,9 @@ class Workflow(Arguments):
     ] = None
     failed: Annotated[bool, field("With resume_from: also run again what failed.")] = False
     env: Annotated[dict[str, str] | None, field("Variables for every step.", max_length=1000)] = None
+    timeout: Annotated[
+        int | None, field("Milliseconds after which it is ended; resume_from goes on.", ge=1, le=LONGEST_RUN)
+    ] = None
 
 
 class BackgroundWorkflow(Workflow):

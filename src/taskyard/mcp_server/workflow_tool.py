@@ -21,6 +21,8 @@ from taskyard.runtime.requests import check_background, is_background_disabled
 
 async def _workflow(call: Call, given: agent_arguments.Workflow) -> Answer:
     spec = await asyncio.to_thread(_spec, call.caller.yard, given)
+    if given.timeout is not None:
+        spec = spec._replace(timeout=given.timeout / 1000)
     if isinstance(given, agent_arguments.BackgroundWorkflow) and given.run_in_background:
         check_background()
         return _runs(await call.caller.jobs.start(for_task(call, spec)))
