@@ -18,6 +18,7 @@ from taskyard.engines.engine import Brief
 from taskyard.engines.installed import resolved
 from taskyard.engines.provider import provider_of
 from taskyard.errors import BadText, BadValue
+from taskyard.kinds.checks import check_run
 from taskyard.names import check_name, check_number, check_text
 from taskyard.runtime.kind import Wanted
 from taskyard.typed import NamedTuple
@@ -148,11 +149,7 @@ class Agent(NamedTuple):
         check_text("agent type", self.agent_type, longest=100, allow_empty=False)
         check_number("max tokens", self.max_tokens, least=1, most=_MOST_TOKENS, whole=True)
         check_number("max cost", self.max_cost, least=0.000_001, most=_MOST_COST, unit="dollars")
-        check_number("timeout", self.timeout, least=0.001, most=31 * 86_400.0)
-        if self.on_parent_exit not in (None, "kill", "keep"):
-            raise BadValue("on_parent_exit", self.on_parent_exit, '"kill" or "keep"')
-        if self.cwd is not None and not os.path.isdir(self.cwd):
-            raise BadValue("cwd", self.cwd, "a folder that exists")
+        check_run(cwd=self.cwd, timeout=self.timeout, on_parent_exit=self.on_parent_exit)
 
     def _line(self) -> str:
         line = self.description or self.prompt.strip().splitlines()[0]

@@ -12,7 +12,8 @@ import sys
 
 from taskyard import kinds, paths
 from taskyard.errors import BadValue
-from taskyard.kinds.shell import LONGEST_TIME, Shell
+from taskyard.kinds.checks import check_run
+from taskyard.kinds.shell import Shell
 from taskyard.names import check_number
 from taskyard.runtime import here
 from taskyard.runtime.kind import Outcome, Wanted
@@ -94,12 +95,8 @@ class Workflow(NamedTuple):
         """
         workflow = self.checked()
         check_number("grace", self.grace, least=0.0, most=3600.0)
-        check_number("timeout", self.timeout, least=0.001, most=LONGEST_TIME, unit="seconds")
-        if self.on_parent_exit not in (None, "kill", "keep"):
-            raise BadValue("on_parent_exit", self.on_parent_exit, '"kill" or "keep"')
         cwd = os.path.abspath(os.path.join(here.folder(self.cwd), workflow.cwd or ""))
-        if not os.path.isdir(cwd):
-            raise BadValue("cwd", cwd, "a folder that exists")
+        check_run(cwd=cwd, timeout=self.timeout, on_parent_exit=self.on_parent_exit)
         arguments = self._replace(definition=dict(self.definition), env=dict(self.env), cwd=here.folder(self.cwd))
         if any(step.tasks for step in workflow.steps):
             arguments = arguments._replace(
