@@ -152,7 +152,7 @@ def make_package() -> None:
     python = os.path.join(VENV, "bin", "python")
     pip = [python, "-m", "pip", "--disable-pip-version-check", "--quiet", "install"]
     run([*pip, "--upgrade", "pip>=25.1"])  # the first that knows dependency groups
-    run([*pip, "--editable", ".[mcp,otel,workflows]", "--group", "dev"])
+    run([*pip, "--editable", ".[mcp,otel,workflows,agents]", "--group", "dev"])
     PACKAGE.mark_made()
 
 

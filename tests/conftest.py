@@ -19,7 +19,7 @@ from support.scale import FULL
 
 #: Variables that would bring the outside in. TASKYARD_SOAK stays: it is ours, and tests read it.
 OUTSIDE = (
-    "TASKYARD_", "CLAUDE_", "CLAUDECODE", "CODEX_", "GEMINI_", "XDG_", "GIT_",
+    "TASKYARD_", "CLAUDE_", "CLAUDECODE", "CODEX_", "GEMINI_", "OPENAI_", "ANTHROPIC_", "GOOGLE_", "XDG_", "GIT_",
     "NO_COLOR", "FORCE_COLOR", "CLICOLOR", "COLUMNS",
 )  # fmt: skip
 

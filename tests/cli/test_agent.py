@@ -42,7 +42,9 @@ def test_what_it_runs_on_is_listed_with_what_is_installed(tmp_path: Path, monkey
     engines = {one["name"]: one for one in taskyard("engines", "--json").data}
     assert engines["command"]["ready"] is True
     assert (engines["gemini"]["ready"], engines["gemini"]["path"]) == (True, str(tool))
-    assert engines["aider"]["ready"] is False
+    assert (engines["aider"]["ready"], engines["aider"]["missing"]) == (False, "aider is not installed")
+    assert (engines["acp"]["ready"], engines["model"]["ready"]) == (True, True)
+    assert "(aider is not installed)" in taskyard("engines").out
     assert process("agent", "hello", "--engine", "gemini").out == "Gemini got: hello\n"
 
 

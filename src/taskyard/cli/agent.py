@@ -118,11 +118,8 @@ def _engines(args: Args) -> int:
     found = engines_here()
     return answer(
         args,
-        lambda: [
-            {"name": one.name, "engine": one.engine, "about": one.about, "path": one.path, "ready": one.is_ready}
-            for one in found
-        ],
-        lambda: [f"{one.name:<14} {one.about}{'' if one.is_ready else '  (not installed)'}" for one in found],
+        lambda: [{**one._asdict(), "ready": one.is_ready} for one in found],
+        lambda: [f"{one.name:<14} {one.about}{'' if one.is_ready else f'  ({one.missing})'}" for one in found],
         ids=[one.name for one in found if one.is_ready],
     )
 
@@ -137,6 +134,7 @@ AGENT = Command(
         "taskyard agent 'Fix the failing test' --engine claude",
         "taskyard agent -d 'Summarise today' --command 'my-agent --fast'",
         "git diff | taskyard agent - --engine gemini",
+        "taskyard agent 'Tidy up' --engine model --model anthropic:claude-sonnet-4-5",
     ),
     exits=(*EXITS, "130  Ctrl+C"),
 )

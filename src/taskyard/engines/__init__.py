@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 BUILTIN: Mapping[str, str] = {
     "command": "taskyard.engines.command:Command",
     "claude-stream": "taskyard.engines.claude_stream:ClaudeStream",
+    "acp": "taskyard.engines.acp.engine:Acp",
+    "model": "taskyard.engines.model.engine:Model",
 }
 
 _GROUP = "taskyard.engines"

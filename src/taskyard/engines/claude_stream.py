@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 
 from taskyard.engines.engine import Said
+from taskyard.engines.load import is_load
 from taskyard.engines.process import Program
 from taskyard.shapes import as_list, as_object, as_text
 
@@ -41,7 +42,7 @@ class ClaudeStream:
         except OSError as error:
             return Said(error=f"{argv[0]} cannot be started: {error.strerror}")
         async with program:
-            await program.say(brief.prompt, last=True)
+            program.feed(brief.prompt)
             result: Said | None = None
             async for line in program.lines():
                 message = _message(line)
@@ -72,13 +73,8 @@ def _understood(message: Mapping[str, object], watcher: Watcher) -> Said | None:
         watcher.costs(float(usd))
     text = as_text(message.get("result"))
     if message.get("is_error") is True or as_text(message.get("subtype")).startswith("error"):
-        return Said(error=text or as_text(message.get("subtype")) or "it failed", is_retryable=_may_go_well_later(text))
+        return Said(error=text or as_text(message.get("subtype")) or "it failed", is_retryable=is_load(text))
     return Said(text)
-
-
-def _may_go_well_later(text: str) -> bool:
-    """Whether an error is one of load, by the numbers that services answer with."""
-    return any(f" {number}" in f" {text}" for number in ("429", "503", "529"))
 
 
 def _message(line: str) -> dict[str, object] | None:

@@ -56,7 +56,7 @@ class Command:
         async with program:
             talk = _Talk(program, watcher)
             if not takes_argument:
-                await program.say(brief.prompt + "\n", last=True)
+                program.feed(brief.prompt + "\n")
             # One that has read its prompt to the end reads nothing more: what is sent stays for its next turn.
             passing = asyncio.create_task(talk.pass_on()) if takes_argument else None
             try:

@@ -21,6 +21,17 @@ KNOWN = (
     Known("opencode", "command", ("opencode", "run", "{prompt}"), "opencode"),
     Known("aider", "command", ("aider", "--yes-always", "--message", "{prompt}"), "Aider"),
     Known("goose", "command", ("goose", "run", "-t", "{prompt}"), "goose"),
+    Known("claude-acp", "acp", ("claude-agent-acp",), "Claude Code, by its adapter"),
+    Known("gemini-acp", "acp", ("gemini", "--acp"), "Gemini CLI"),
+    Known("codex-acp", "acp", ("codex-acp",), "Codex CLI, by its adapter"),
+    Known("copilot-acp", "acp", ("copilot", "--acp"), "GitHub Copilot CLI"),
+    Known("cursor-acp", "acp", ("cursor-agent", "acp"), "Cursor"),
+    Known("opencode-acp", "acp", ("opencode", "acp"), "opencode"),
+    Known("goose-acp", "acp", ("goose", "acp"), "goose"),
+    Known("qwen-acp", "acp", ("qwen", "--acp"), "Qwen Code"),
+    Known("cline-acp", "acp", ("cline", "--acp"), "Cline"),
+    Known("auggie-acp", "acp", ("auggie", "--acp"), "Auggie"),
+    Known("vibe-acp", "acp", ("vibe-acp",), "Mistral Vibe"),
 )
 
 
@@ -31,7 +42,12 @@ class Found(NamedTuple):
     engine: str
     about: str
     path: str | None  #: of the program, where it is one
-    is_ready: bool
+    missing: str = ""  #: what is, in a few words
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether it can be used."""
+        return not self.missing
 
 
 def engines_here(*, path: str | None = None) -> list[Found]:
@@ -40,12 +56,25 @@ def engines_here(*, path: str | None = None) -> list[Found]:
 
     from taskyard import engines
 
-    ours = [Found(name, name, _ABOUT.get(name, "an engine of a plug-in"), None, True) for name in engines.known()]
-    theirs = [
-        Found(one.name, one.engine, one.about, where := shutil.which(one.command[0], path=path), where is not None)
-        for one in KNOWN
+    ours = [
+        Found(name, name, _ABOUT.get(name, "an engine of a plug-in"), None, _missing_library(name))
+        for name in engines.known()
     ]
+    theirs: list[Found] = []
+    for one in KNOWN:
+        where = shutil.which(one.command[0], path=path)
+        missing = _missing_library(one.engine) if where else f"{one.command[0]} is not installed"
+        theirs.append(Found(one.name, one.engine, one.about, where, missing))
     return [*ours, *theirs]
+
+
+def _missing_library(engine: str) -> str:
+    """What an engine of ours needs and does not have."""
+    from importlib.util import find_spec
+
+    if all(find_spec(module) is not None for module in _NEEDS.get(engine, ())):
+        return ""
+    return "needs pip install 'taskyard[agents]'"
 
 
 def resolved(name: str) -> tuple[str, tuple[str, ...]]:
@@ -59,4 +88,9 @@ def resolved(name: str) -> tuple[str, tuple[str, ...]]:
 _ABOUT = {
     "command": "any program: the prompt in, its answer out (--command)",
     "claude-stream": "programs that print their conversation as Claude Code does (--command, else claude)",
+    "acp": "programs that speak the Agent Client Protocol (--command)",
+    "model": "any model, with tools of our own (--model provider:name)",
 }
+
+#: The libraries of engines that need some: the extra `agents` brings them.
+_NEEDS = {"acp": ("acp",), "model": ("pydantic_ai", "mcp")}

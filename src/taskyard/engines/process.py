@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 
+from taskyard import children
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Sequence
@@ -19,8 +21,9 @@ _LAST_WORDS = 2_000
 
 _CHUNK = 65_536
 
-#: Seconds a program has to end by itself once nobody reads it.
-_GRACE = 2.0
+
+#: Seconds in which one that nobody talks to any more ends by itself: with the rest, less than the grace of a job.
+_HANGING_UP = 1.0
 
 
 class Program:
@@ -31,6 +34,7 @@ class Program:
         self._last_words = ""
         self._watcher = watcher
         self._listening = asyncio.create_task(self._listen())
+        self._feeding: asyncio.Task[None] | None = None
 
     @classmethod
     async def start(cls, argv: Sequence[str], brief: Brief, watcher: Watcher) -> Program:
@@ -41,7 +45,7 @@ class Program:
         """
         pipe = asyncio.subprocess.PIPE
         process = await asyncio.create_subprocess_exec(
-            *argv, cwd=brief.cwd, env=dict(brief.env), stdin=pipe, stdout=pipe, stderr=pipe
+            *argv, cwd=brief.cwd, env=dict(brief.env), stdin=pipe, stdout=pipe, stderr=pipe, start_new_session=True
         )
         return cls(process, watcher)
 
@@ -61,6 +65,17 @@ class Program:
             if last:
                 stdin.close()
 
+    def feed(self, text: str) -> None:
+        """Give it all it will ever read, while it is listened to: it may print a lot before it reads."""
+        self._feeding = asyncio.create_task(self.say(text, last=True))
+
+    async def hang_up(self) -> None:
+        """Nothing more is said to it: one that lives from that ends by itself, in good order."""
+        if self._process.stdin is not None:
+            self._process.stdin.close()
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self._process.wait(), _HANGING_UP)
+
     async def ended(self) -> int:
         """Its exit code; below 0, the signal that ended it."""
         code = await self._process.wait()
@@ -73,17 +88,11 @@ class Program:
         return self._last_words.strip()
 
     async def close(self) -> None:
-        """Have it end, if it has not. Whatever it started is ended with the job."""
-        if self._process.returncode is None:
-            with contextlib.suppress(ProcessLookupError):
-                self._process.terminate()
-            try:
-                await asyncio.wait_for(self._process.wait(), _GRACE)
-            except TimeoutError:
-                with contextlib.suppress(ProcessLookupError):
-                    self._process.kill()
-                await self._process.wait()
+        """Have it end, if it has not, with its group. Whatever else it started is ended with the job."""
         self._listening.cancel()
+        if self._feeding is not None:
+            self._feeding.cancel()
+        await children.end(self._process)
 
     async def __aenter__(self) -> Program:
         return self

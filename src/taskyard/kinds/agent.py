@@ -80,7 +80,7 @@ class Agent(NamedTuple):
         """
         engine, command = self._chosen()
         self._check()
-        engines.find(engine).check(self.brief(command, cwd="/"))
+        engines.find(engine).check(self.brief(command, cwd="/")._replace(model=self._model(engine)))
         return Wanted(
             self._line(),
             arguments={
@@ -90,7 +90,7 @@ class Agent(NamedTuple):
                 "agent_type": self.agent_type,
                 "name": self.name,
                 "description": self.description,
-                "model": self.model,
+                "model": self._model(engine),
                 "worktree": self.worktree,
                 "max_tokens": self.max_tokens,
                 "max_cost": self.max_cost,
@@ -103,12 +103,12 @@ class Agent(NamedTuple):
             stdin=True,
             transcript=True,
             task=self.task,
-            provider=provider_of(engine, command, self.model),
+            provider=provider_of(engine, command, self._model(engine)),
             tool_use_id=self.tool_use_id,
             facts={
                 "agentType": self.agent_type,
                 "prompt": self.prompt[:10_000],
-                "model": self.model,
+                "model": self._model(engine),
                 "engine": engine,
                 **({"name": self.name} if self.name is not None else {}),
             },
@@ -137,8 +137,14 @@ class Agent(NamedTuple):
 
     def brief(self, command: tuple[str, ...], *, cwd: str, prompt: str | None = None) -> Brief:
         """What its engine is told."""
-        env = {**os.environ, "TASKYARD_AGENT": self.name or os.environ.get("TASKYARD_JOB", "agent"), "PWD": cwd}
-        return Brief(prompt if prompt is not None else self.prompt, cwd, env, self.model, command)
+        given = os.environ if self.env is None else self.env
+        env = {**given, "TASKYARD_AGENT": self.name or os.environ.get("TASKYARD_JOB", "agent"), "PWD": cwd}
+        told = prompt if prompt is not None else self.prompt
+        return Brief(told, cwd, env, self.model, command, own_tools=config.load().agent_tools)
+
+    def _model(self, engine: str) -> str | None:
+        """The model it runs on, where that was said."""
+        return self.model or (config.load().agent_model or None if engine == "model" else None)
 
     def _check(self) -> None:
         if not self.prompt.strip():

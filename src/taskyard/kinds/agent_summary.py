@@ -68,7 +68,7 @@ async def keep_up_to_date(watch: Watch, prompt: str, cwd: str) -> None:
     settings = config.load()
     if not settings.summary_every:
         return
-    seen: object = None
+    seen = watch.news()
     while True:
         await asyncio.sleep(settings.summary_every)
         if (now := watch.news()) != seen:

@@ -118,6 +118,8 @@ class Watch:
 
     async def ask(self, question: str) -> str | None:
         """Show that an answer is wanted, and wait for what is sent next."""
+        if self._reading.done():
+            return None  # nothing can be sent any more
         self._asked = asyncio.get_running_loop().create_future()
         self._context.tell(needsInput=True, question=question[-2_000:], askedAt=now_ms())
         try:

@@ -17,7 +17,7 @@ from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStre
 from mcp.client._transport import TransportStreams
 from mcp.shared.message import SessionMessage
 
-from taskyard.runtime import children
+from taskyard import children
 
 #: Bytes of one message: no resource is read here, so that a longer one is no news.
 LONGEST = 4_000_000

@@ -7,11 +7,10 @@ import contextlib
 import os
 import time
 
-from taskyard import config
+from taskyard import children, config
 from taskyard.errors import MissingExtra
 from taskyard.kinds.monitoring.filter import Unfit
 from taskyard.kinds.monitoring.watch import Watch
-from taskyard.runtime import children
 from taskyard.runtime.kind import Outcome
 from taskyard.typed import NamedTuple
 

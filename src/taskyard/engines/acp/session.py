@@ -1,0 +1,269 @@
+"""
+One run of an agent: hello, a session, a turn for the prompt and one for whatever was sent meanwhile, the end.
+
+Every wait is bounded: for an answer to hello and to a new session by `agent_start`, in the middle of a turn by
+`agent_silence` without a word. A program that dies, falls silent or talks nonsense has failed, and never answered.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from collections.abc import Coroutine
+from typing import Any, TypeVar
+
+from acp import PROTOCOL_VERSION, text_block
+from acp.client.connection import ClientSideConnection
+from acp.exceptions import RequestError
+from acp.schema import (
+    AgentCapabilities,
+    ClientCapabilities,
+    EnvVariable,
+    Implementation,
+    InitializeResponse,
+    McpServerStdio,
+    PromptResponse,
+)
+
+from taskyard import __version__, config
+from taskyard.engines import own_server, quiet
+from taskyard.engines.acp.models import choose
+from taskyard.engines.acp.updates import Memory, Updates
+from taskyard.engines.acp.wire import Wire
+from taskyard.engines.engine import Brief, Said
+from taskyard.engines.load import is_load
+from taskyard.engines.process import Program
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from taskyard.engines.engine import Watcher
+
+T = TypeVar("T")
+
+#: Seconds for an agent that is to stop to say so; it is ended right after, and the whole has to fit a job's grace.
+_CANCELLING = 1.5
+
+#: Seconds in which a program that closed its output is expected to be gone.
+_DYING = 2.0
+
+#: What the protocol answers where somebody has to log in first.
+_AUTH_REQUIRED = -32000
+
+#: Characters of an error that are repeated.
+_LONGEST = 1_000
+
+
+class Failed(Exception):
+    """The run is over, with nothing to show; says why."""
+
+    def __init__(self, why: str, *, is_retryable: bool = False) -> None:
+        super().__init__(why)
+        self.said = Said(error=why, is_retryable=is_retryable)
+
+
+async def run(brief: Brief, watcher: Watcher, memory: Memory) -> Said:
+    """What came of it. The session in `memory` is the one to go on with, where the agent can."""
+    quiet.keep_libraries_quiet()
+    try:
+        program = await Program.start(brief.command, brief, watcher)
+    except OSError as error:
+        return Said(error=f"{brief.command[0]} cannot be started: {error.strerror}")
+    async with program:
+        one = _Run(brief, watcher, program, memory)
+        try:
+            said = await one.work()
+            await program.hang_up()  # most agents end by themselves, in good order, when nobody talks to them any more
+            return said
+        except Failed as failure:
+            return failure.said
+        finally:
+            await one.close()
+
+
+class _Run:
+    """One program, from hello to its end."""
+
+    def __init__(self, brief: Brief, watcher: Watcher, program: Program, memory: Memory) -> None:
+        self._brief = brief
+        self._watcher = watcher
+        self._program = program
+        self._wire = Wire(program, watcher)
+        self._memory = memory
+        self._updates = Updates(watcher, memory)
+        self._agent = ClientSideConnection(self._updates, self._wire)  # type: ignore[arg-type]  # what we offer of it
+        self._sent: list[str] = []
+        self._reading = asyncio.create_task(self._read_messages())
+        self._session = ""
+
+    async def work(self) -> Said:
+        """Greet it, and give it one prompt after the other."""
+        await self._open()
+        prompt = self._brief.prompt
+        while True:
+            said = await self._turn(prompt)
+            if said.error or not self._sent:
+                return said
+            prompt = "\n\n".join(self._sent)
+            self._sent.clear()
+            self._watcher.record({"type": "user", "text": prompt})
+
+    async def close(self) -> None:
+        """Nothing more is heard."""
+        self._reading.cancel()
+        self._updates.speech.pause()
+        await self._agent.close()
+
+    async def _read_messages(self) -> None:
+        async for text in self._watcher.messages():
+            self._sent.append(text)
+
+    # -- hello --------------------------------------------------------------------------------
+
+    async def _open(self) -> None:
+        hello: InitializeResponse = await self._soon("initialize", self._agent.initialize(
+            protocol_version=PROTOCOL_VERSION,
+            client_capabilities=ClientCapabilities(),
+            client_info=Implementation(name="taskyard", title="Taskyard", version=__version__),
+        ))  # fmt: skip
+        if hello.protocol_version != PROTOCOL_VERSION:
+            raise Failed(f"it speaks version {hello.protocol_version} of the protocol, not {PROTOCOL_VERSION}")
+        try:
+            await self._enter(hello.agent_capabilities or AgentCapabilities())
+        except RequestError as error:
+            if error.code == _AUTH_REQUIRED:
+                ways = ", ".join(one.name for one in hello.auth_methods or [])
+                why = f"somebody has to log in to it first{f' ({ways})' if ways else ''}: start it once by hand"
+                raise Failed(why) from error
+            raise self._refused("a session", error) from error
+
+    async def _enter(self, can: AgentCapabilities) -> None:
+        """Go on with the session there was, or begin one."""
+        where: dict[str, Any] = {"cwd": self._brief.cwd, "mcp_servers": self._servers()}
+        abilities, before = can.session_capabilities, self._memory.session
+        if before is not None and abilities is not None and abilities.resume is not None:
+            await self._soon("session/resume", self._agent.resume_session(session_id=before, **where))
+            self._go_on(before)
+        elif before is not None and can.load_session:
+            self._updates.is_muted = True
+            await self._soon("session/load", self._agent.load_session(session_id=before, **where))
+            self._updates.is_muted = False
+            self._go_on(before)
+        else:
+            made = await self._soon("session/new", self._agent.new_session(**where))
+            self._session = self._memory.session = made.session_id
+            await self._choose_model(made.config_options or [])
+
+    def _go_on(self, session: str) -> None:
+        self._session = session
+        self._updates.goes_on()
+
+    async def _choose_model(self, settings: list[Any]) -> None:
+        if not self._brief.model:
+            return
+        wanted = choose(self._brief.model, settings)
+        if wanted.error:
+            raise Failed(wanted.error)
+        await self._soon("session/set_config_option", self._agent.set_config_option(
+            config_id=wanted.config_id, session_id=self._session, value=wanted.value
+        ))  # fmt: skip
+
+    def _servers(self) -> list[Any]:
+        """Our own tools for it, where they can be had."""
+        if not (self._brief.own_tools and own_server.is_there()):
+            return []
+        command, *args = own_server.words(self._brief)
+        env = [EnvVariable(name=name, value=value) for name, value in own_server.environment(self._brief).items()]
+        return [McpServerStdio(name="taskyard", command=command, args=args, env=env)]
+
+    async def _soon(self, what: str, asking: Coroutine[Any, Any, T]) -> T:
+        """An answer that every agent gives at once."""
+        patience = config.load().agent_start
+        try:
+            return await asyncio.wait_for(asking, patience)
+        except TimeoutError:
+            raise Failed(f"it did not answer `{what}` within {patience:g} s{self._last_words()}") from None
+        except ConnectionError:
+            raise await self._gone(is_retryable=False) from None
+        except ValueError as error:
+            raise Failed(f"its answer to `{what}` is not what the protocol says: {str(error)[:_LONGEST]}") from error
+
+    # -- a turn -------------------------------------------------------------------------------
+
+    async def _turn(self, prompt: str) -> Said:
+        self._updates.begin()
+        self._wire.heard_at = time.monotonic()
+        asking = asyncio.create_task(self._agent.prompt(session_id=self._session, prompt=[text_block(prompt)]))
+        try:
+            await self._until_done(asking)
+            return self._said(await asking)
+        except ConnectionError:
+            raise await self._gone(is_retryable=True) from None
+        except RequestError as error:
+            raise self._refused("the prompt", error) from error
+        except ValueError as error:
+            raise Failed(f"its answer is not what the protocol says: {str(error)[:_LONGEST]}") from error
+        except asyncio.CancelledError:
+            await self._cancel(asking)
+            raise
+        finally:
+            asking.cancel()
+
+    async def _until_done(self, asking: asyncio.Task[PromptResponse]) -> None:
+        """Wait for the end of the turn, for as long as the agent gives signs of life or somebody has to answer it."""
+        patience = config.load().agent_silence
+        while not asking.done():
+            if self._updates.asking:
+                self._wire.heard_at = time.monotonic()
+            left = patience - (time.monotonic() - self._wire.heard_at)
+            if left <= 0:
+                raise Failed(f"it said nothing for {patience:g} s{self._last_words()}", is_retryable=True)
+            await asyncio.wait({asking}, timeout=left)
+
+    def _said(self, response: PromptResponse) -> Said:
+        speech = self._updates.speech
+        speech.pause()
+        if (usage := response.usage) is not None:
+            inputs = {
+                "input_tokens": usage.input_tokens,
+                "cache_read_input_tokens": usage.cached_read_tokens,
+                "cache_creation_input_tokens": usage.cached_write_tokens,
+            }
+            told = {} if self._updates.tells_usage else inputs  # then it said how much the conversation weighs
+            self._watcher.used_tokens({**told, "output_tokens": usage.output_tokens})
+        return Said(speech.answer, _WHY.get(response.stop_reason, ""))
+
+    async def _cancel(self, asking: asyncio.Task[PromptResponse]) -> None:
+        """Ask it to stop, as the protocol has it. It is ended right after, whatever it answers."""
+        with contextlib.suppress(Exception):
+            async with asyncio.timeout(_CANCELLING):
+                await self._agent.cancel(session_id=self._session)
+                await asyncio.wait({asking})
+
+    # -- what goes wrong ----------------------------------------------------------------------
+
+    async def _gone(self, *, is_retryable: bool) -> Failed:
+        """Why there is nobody to talk to any more."""
+        if self._wire.fault:
+            return Failed(self._wire.fault)
+        with contextlib.suppress(TimeoutError):
+            code = await asyncio.wait_for(self._program.ended(), _DYING)
+            how = f"exit code {code}" if code >= 0 else f"signal {-code}"
+            return Failed(f"it ended in the middle ({how}){self._last_words()}", is_retryable=is_retryable)
+        return Failed(f"it closed its output in the middle{self._last_words()}", is_retryable=is_retryable)
+
+    def _refused(self, what: str, error: RequestError) -> Failed:
+        detail = f"{error} {error.data}" if error.data else str(error)
+        return Failed(f"it refused {what}: {detail[:_LONGEST]}{self._last_words()}", is_retryable=is_load(detail))
+
+    def _last_words(self) -> str:
+        return f": {self._program.last_words}" if self._program.last_words else ""
+
+
+#: Why a turn ended, where that is no answer.
+_WHY = {
+    "max_tokens": "it reached the most tokens it may use in a turn, before it was done",
+    "max_turn_requests": "it reached the most requests it may make in a turn, before it was done",
+    "refusal": "it refused to go on",
+    "cancelled": "it says that it was cancelled, before it was done",
+}

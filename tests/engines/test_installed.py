@@ -1,0 +1,49 @@
+"""Agents that people have installed, and what is missing where one cannot be used."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+
+import pytest
+
+from taskyard import engines
+from taskyard.engines.installed import KNOWN, engines_here, resolved
+
+
+def put(folder: Path, name: str) -> None:
+    (folder / name).write_text("#!/bin/sh\n", encoding="utf-8")
+    (folder / name).chmod(0o755)
+
+
+@pytest.mark.req("B-01")
+def test_a_program_on_the_path_is_an_agent_for_each_engine_that_drives_it(tmp_path: Path) -> None:
+    put(tmp_path, "gemini")
+    found = {one.name: one for one in engines_here(path=str(tmp_path))}
+    assert (found["gemini"].engine, found["gemini"].is_ready) == ("command", True)
+    assert (found["gemini-acp"].engine, found["gemini-acp"].is_ready) == ("acp", True)
+    assert found["codex-acp"].missing == "codex-acp is not installed"
+    assert resolved("gemini-acp") == ("acp", ("gemini", "--acp"))
+
+
+@pytest.mark.req("B-01")
+def test_a_library_that_is_missing_is_named_with_what_brings_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put(tmp_path, "gemini")
+    original = importlib.util.find_spec
+    gone = ("acp", "pydantic_ai")
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name in gone else original(name))
+    found = {one.name: one for one in engines_here(path=str(tmp_path))}
+    for name in ("acp", "model", "gemini-acp"):
+        assert found[name].missing == "needs pip install 'taskyard[agents]'"
+    assert (found["command"].is_ready, found["gemini"].is_ready) == (True, True)
+
+
+def test_every_name_is_one_alone_and_its_engine_is_there() -> None:
+    names = [one.name for one in KNOWN] + list(engines.BUILTIN)
+    assert len(names) == len(set(names))
+    for one in KNOWN:
+        assert one.engine in engines.BUILTIN
+    for name in engines.BUILTIN:
+        assert engines.find(name) is not None
