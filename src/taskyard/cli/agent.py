@@ -28,10 +28,15 @@ def _arguments(parser: Parser) -> None:
     parser.add("--engine", default="", metavar="NAME", help="What it runs on: see `taskyard engines`.")
     parser.add("--command", default="", metavar="CMD", help="The program of an engine that is one, with its words.")
     parser.add("--model", metavar="NAME", help="The model, where the engine lets one choose.")
-    parser.add("--type", default="general-purpose", metavar="TYPE", dest="agent_type", help="What hooks match on.")
+    parser.add("--type", metavar="TYPE", dest="agent_type", help="What hooks match on; general-purpose if not given.")
     parser.add("--name", metavar="NAME", help="The name it acts under; its job's id if not given.")
     parser.add("--description", metavar="TEXT", help="What people see, if not the prompt's first line.")
     parser.add("--cwd", metavar="DIR", help="Where it works, if not here.")
+    parser.add(
+        "--resume", metavar="JOB", help="Go on with the work of an agent that is over: its engine, name, folder."
+    )
+    parser.add("--main-session", action="store_true", help="It is a person's main conversation, put in the background.")
+    parser.add("--session", metavar="ID", help="The conversation to go on with, as its engine names it.")
     parser.add("--task", metavar="ID", help="The task it is for: what it takes is counted there.")
     parser.add("--worktree", action="store_true", help="It works in a git worktree of its own, kept if it leaves work.")
     parser.add("--timeout", type=seconds, metavar="TIME", help="End it after this long: 90s, 10m.")
@@ -54,28 +59,26 @@ def _run(args: Args) -> int:
 def _spec(args: Args) -> Agent:
     import shlex
 
-    from taskyard.kinds.agent import Agent
+    from taskyard.kinds.agent import MAIN_SESSION, Agent
 
     try:
         command = tuple(shlex.split(args.command))
     except ValueError as error:
         raise UsageError(f"--command cannot be read: {error}.") from error
-    return Agent(
-        sys.stdin.read() if args.prompt == "-" else args.prompt,
-        engine=args.engine,
-        command=command,
-        agent_type=args.agent_type,
-        name=args.name,
-        description=args.description,
-        model=args.model,
-        cwd=args.cwd,
-        timeout=args.timeout,
-        on_parent_exit=args.on_parent_exit,
-        task=None if args.task is None else _task(args),
-        worktree=args.worktree,
-        max_tokens=args.max_tokens,
-        max_cost=args.max_cost,
-    )
+    prompt = sys.stdin.read() if args.prompt == "-" else args.prompt
+    spec = Agent(prompt) if args.resume is None else Agent.resume(args.resume, prompt)
+    given = {name: value for name in _OPTIONS if (value := getattr(args, name))}
+    given |= {"command": command} if command else {}
+    given |= {"agent_type": MAIN_SESSION} if args.main_session else {}
+    given |= {"task": _task(args)} if args.task is not None else {}
+    return spec._replace(**given)
+
+
+#: Options that are fields of an agent under the same name; one that is not given leaves the field as it is.
+_OPTIONS = (
+    "engine", "agent_type", "name", "description", "model", "cwd", "timeout", "on_parent_exit", "session", "worktree",
+    "max_tokens", "max_cost",
+)  # fmt: skip
 
 
 def _task(args: Args) -> str:
@@ -134,6 +137,7 @@ AGENT = Command(
         "taskyard agent 'Fix the failing test' --engine claude",
         "taskyard agent -d 'Summarise today' --command 'my-agent --fast'",
         "git diff | taskyard agent - --engine gemini",
+        "taskyard agent 'Now the docs' --resume a1x9k2m4q",
         "taskyard agent 'Tidy up' --engine model --model anthropic:claude-sonnet-4-5",
     ),
     exits=(*EXITS, "130  Ctrl+C"),

@@ -13,11 +13,12 @@ from __future__ import annotations
 
 import os
 
-from taskyard import config, engines
+from taskyard import config, engines, paths
 from taskyard.engines.engine import Brief
 from taskyard.engines.installed import resolved
 from taskyard.engines.provider import provider_of
 from taskyard.errors import BadText, BadValue
+from taskyard.kinds.agent_lines import is_session
 from taskyard.kinds.checks import check_run
 from taskyard.names import check_name, check_number, check_text
 from taskyard.runtime.kind import Wanted
@@ -56,6 +57,8 @@ class Agent(NamedTuple):
     timeout: float | None = None  #: seconds until it is ended
     on_parent_exit: str | None = None  #: "kill" or "keep"
     tool_use_id: str | None = None
+    session: str | None = None  #: the conversation to go on with, as `claude-stream` engines name it
+    resumes: str | None = None  #: the job whose work it goes on with; see `resume`
     task: str | None = None  #: the task it is for, `list/id`, to which what it takes is counted
     worktree: bool = False  #: it works in a git worktree of its own, or not at all
     max_tokens: int | None = None  #: it ends when it has used so many; the setting `agent_tokens` if not given
@@ -70,6 +73,20 @@ class Agent(NamedTuple):
     def letter(self) -> str:
         """What its ids begin with."""
         return "s" if self.agent_type == MAIN_SESSION else "a"
+
+    @classmethod
+    def resume(cls, job_id: str, prompt: str, *, home: str | None = None) -> Self:
+        """What goes on with the work of an agent that is over, with the same engine, model, name and folder.
+
+        Where its engine keeps conversations, it goes on with that one; else it is told where the transcript is.
+
+        Raises:
+            JobNotFound: there is no such job.
+            Conflict: it is no agent, or not over, or gone with all it said.
+        """
+        from taskyard.kinds.agent_resume import earlier
+
+        return cls(**earlier(home or paths.home(), job_id, prompt))  # type: ignore[arg-type]  # fields of an earlier one
 
     def wanted(self) -> Wanted:
         """What its keeper is asked for.
@@ -91,6 +108,7 @@ class Agent(NamedTuple):
                 "name": self.name,
                 "description": self.description,
                 "model": self._model(engine),
+                "session": self.session,
                 "worktree": self.worktree,
                 "max_tokens": self.max_tokens,
                 "max_cost": self.max_cost,
@@ -111,6 +129,7 @@ class Agent(NamedTuple):
                 "model": self._model(engine),
                 "engine": engine,
                 **({"name": self.name} if self.name is not None else {}),
+                **({"resumes": self.resumes} if self.resumes is not None else {}),
             },
         )
 
@@ -152,6 +171,8 @@ class Agent(NamedTuple):
         check_text("prompt", self.prompt, longest=LONGEST_PROMPT)
         if self.name is not None:
             check_name("an agent", self.name)
+        if self.session is not None and not is_session(self.session):
+            raise BadValue("session", self.session, "the name of a conversation: letters, digits, ., _ and -")
         check_text("agent type", self.agent_type, longest=100, allow_empty=False)
         check_number("max tokens", self.max_tokens, least=1, most=_MOST_TOKENS, whole=True)
         check_number("max cost", self.max_cost, least=0.000_001, most=_MOST_COST, unit="dollars")

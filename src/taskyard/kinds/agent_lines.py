@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from taskyard.shapes import as_list, as_object
 
 TYPE_CHECKING = False
@@ -18,3 +20,15 @@ def spoken(line: Mapping[str, object]) -> str:
     content = as_list((as_object(line.get("message")) or {}).get("content")) or []
     blocks = (as_object(raw) or {} for raw in content)
     return "\n".join(text for block in blocks if isinstance(text := block.get("text"), str))
+
+
+def session_in(line: Mapping[str, object]) -> str | None:
+    """What an engine calls the conversation, where it says so as it begins."""
+    named = line.get("session_id")
+    is_beginning = line.get("type") == "system" and line.get("subtype") == "init"
+    return named if is_beginning and isinstance(named, str) and is_session(named) else None
+
+
+def is_session(text: str) -> bool:
+    """Whether it can be the name of a conversation: nothing that a program would take for an option or a path."""
+    return re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,199}", text, re.ASCII) is not None

@@ -10,7 +10,7 @@ import time
 from taskyard.clock import now_ms
 from taskyard.engines.progress import Progress
 from taskyard.errors import TaskyardError
-from taskyard.kinds.agent_lines import spoken
+from taskyard.kinds.agent_lines import session_in, spoken
 from taskyard.kinds.agent_messages import received
 from taskyard.runtime.folder import JobFolder
 from taskyard.runtime.output import Output
@@ -44,6 +44,7 @@ class Watch:
         self._cost_before = 0.0  # of turns that are over
         self._cost_beside = 0.0  # of summaries
         self._said = ""
+        self.session: str | None = None  #: what its engine calls the conversation, where one can go on with it
         self._limited: dict[str, object] = {}
         self.was_limited = False  #: in this turn
         self.over: asyncio.Future[str] = asyncio.get_running_loop().create_future()  #: why it may not go on
@@ -62,6 +63,8 @@ class Watch:
 
     def record(self, line: Mapping[str, object]) -> None:
         """Write a line of the transcript."""
+        if (session := session_in(line)) is not None:
+            self.session = session
         if said := spoken(line):
             self._said = said[-_KEPT:]
         self._context.write(json.dumps({"at": now_ms(), **line}) + "\n")
@@ -146,8 +149,9 @@ class Watch:
     def facts(self) -> dict[str, object]:
         """What is known at the end."""
         cost = {} if self._cost is None else {"costUsd": self._cost + self._cost_beside}
-        limited = {"limited": self._limited} if self._limited else {}
-        return {"progress": self._progress.to_json(), "usage": self._usage(), **cost, **limited}
+        more = {"limited": self._limited, "session": self.session}
+        known = {name: value for name, value in more.items() if value}
+        return {"progress": self._progress.to_json(), "usage": self._usage(), **cost, **known}
 
     def _draw(self) -> None:
         """Draw what it used on its budgets; the first that is used up ends it."""

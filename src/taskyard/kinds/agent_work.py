@@ -75,7 +75,8 @@ async def _turn(spec: Agent, watch: Watch, prompt: str, cwd: str) -> Said:
     """One turn of the engine; cut short, and said so, where nothing is left of a budget."""
     watch.begin(prompt)
     engine = engines.find(spec.engine)
-    working = asyncio.ensure_future(engine.work(spec.brief(tuple(spec.command), cwd=cwd, prompt=prompt), watch))
+    brief = spec.brief(tuple(spec.command), cwd=cwd, prompt=prompt)._replace(session=watch.session or spec.session)
+    working = asyncio.ensure_future(engine.work(brief, watch))
     either = [cast("asyncio.Future[object]", working), cast("asyncio.Future[object]", watch.over)]
     try:
         await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
