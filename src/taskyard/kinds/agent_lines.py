@@ -18,8 +18,8 @@ def spoken(line: Mapping[str, object]) -> str:
     if isinstance(text := line.get("text"), str):
         return text
     content = as_list((as_object(line.get("message")) or {}).get("content")) or []
-    blocks = (as_object(raw) or {} for raw in content)
-    return "\n".join(text for block in blocks if isinstance(text := block.get("text"), str))
+    blocks = [(as_object(raw) or {}).get("text") for raw in content]
+    return "\n".join(each for each in blocks if isinstance(each, str))
 
 
 def session_in(line: Mapping[str, object]) -> str | None:

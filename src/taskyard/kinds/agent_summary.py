@@ -44,7 +44,8 @@ Its task: {prompt}
 
 def by_rule(recent: Sequence[object], said: str, tools: int) -> str:
     """One or two sentences from what it did and said last; nothing if that was nothing."""
-    used = list(dict.fromkeys(filter(None, map(activity, recent[-3:]))))
+    acts = [activity(one) for one in recent[-3:]]
+    used = list(dict.fromkeys(act for act in acts if act))
     done = f"Used {tools} {'tool' if tools == 1 else 'tools'}, last {', '.join(used)}." if used else ""
     last = shortened(said)
     return cut(" ".join(filter(None, (done, f"Said: {last}" if last else ""))))
