@@ -141,6 +141,7 @@ class _Run:
         """Go on with the session there was, or begin one."""
         where: dict[str, Any] = {"cwd": self._brief.cwd, "mcp_servers": self._servers()}
         abilities, before = can.session_capabilities, self._memory.session
+        keeps = can.load_session or (abilities is not None and abilities.resume is not None)
         if before is not None and abilities is not None and abilities.resume is not None:
             await self._soon("session/resume", self._agent.resume_session(session_id=before, **where))
             self._go_on(before)
@@ -149,10 +150,15 @@ class _Run:
             await self._soon("session/load", self._agent.load_session(session_id=before, **where))
             self._updates.is_muted = False
             self._go_on(before)
+        elif before is not None and not self._memory.is_ours:
+            raise Failed(f"it cannot go on with conversation {before!r}: it keeps none")
         else:
             made = await self._soon("session/new", self._agent.new_session(**where))
             self._session = self._memory.session = made.session_id
+            self._memory.is_ours = True
             await self._choose_model(made.config_options or [])
+        if keeps:
+            self._watcher.record({"type": "system", "subtype": "init", "session_id": self._session})
 
     def _go_on(self, session: str) -> None:
         self._session = session
