@@ -192,7 +192,7 @@ UP = Command(
         "taskyard team up shop -d --until stopped",
     ),
     exits=(
-        "0  all is done",
+        "0  done: every task is completed",
         "1  something could not be done, or a member did not come",
         "2  the plan, or what members are to run on, cannot be; says where",
         "5  there is such a team, and somebody lives in it",
