@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import signal
@@ -9,10 +10,13 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import taskyard
+from support.model_server import provider, refuses, says
+from support.teams import team
 from support.wait import until
 from taskyard import BadName, BadValue, EngineNotFound, Job, TaskStatus, Teammate, UsageError, Yard
 from taskyard.runtime.folder import JobFolder
@@ -61,6 +65,28 @@ def transcript(yard: Yard, job: Job) -> list[dict[str, object]]:
 def trackers(yard: Yard) -> dict[str, str]:
     """Each tracker with its status."""
     return {task.subject: task.status.value for task in yard.tasks.list(internal=True) if task.is_internal}
+
+
+@pytest.mark.req("K-04", "B-12")
+@pytest.mark.parametrize("is_inside", [True, False], ids=["inside a program", "below a keeper"])
+def test_a_model_with_a_key_and_a_limit_works_by_the_settings(monkeypatch: pytest.MonkeyPatch, is_inside: bool) -> None:
+    async def worked() -> Job:
+        async with team() as yard:
+            yard.tasks.create("Say hello")
+            job = await yard.jobs.start(Teammate("ada", "crew", engine="model", is_inside=is_inside))
+            return await yard.jobs.wait(job.id, timeout=50)
+
+    monkeypatch.setenv("TASKYARD_AGENT_MODEL", "openai-chat:gpt-4o")
+    monkeypatch.setenv("TASKYARD_AGENT_TOOLS", "0")
+    with provider(refuses(429, "slow down", retry_after="0"), says("Done.")) as served_by:
+        monkeypatch.setenv("OPENAI_BASE_URL", served_by.url)
+        monkeypatch.setenv("OPENAI_API_KEY", "none")
+        job = asyncio.run(worked())
+
+    assert (job.facts["completed"], job.facts["failed"], job.facts["model"]) == (["1"], [], "openai-chat:gpt-4o")
+    limited: Any = job.facts["limited"]
+    assert (limited["times"], "slow down" in limited["why"]) == (1, True)
+    assert {tool["function"]["name"] for tool in served_by.requests[-1]["tools"]} == {"Read", "Edit", "Write"}
 
 
 @pytest.mark.req("K-04", "M-04", "O-03")

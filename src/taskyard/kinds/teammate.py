@@ -12,7 +12,7 @@ import os
 
 from taskyard import config, engines, paths
 from taskyard.engines.engine import Brief, Said
-from taskyard.engines.installed import resolved
+from taskyard.engines.installed import model_for, resolved
 from taskyard.errors import BadValue, UsageError
 from taskyard.names import check_name, check_number, check_text
 from taskyard.runtime import here
@@ -83,8 +83,10 @@ class Teammate(NamedTuple):
             EngineNotFound: there is no such engine.
         """
         engine, command = self._chosen()
-        engines.find(engine).check(Brief("", "/", {}, self.model, command))
-        return self._replace(engine=engine, command=list(command)).wanted_with(engine)
+        model = model_for(engine, self.model, usual=config.load().agent_model)
+        env = os.environ if self.env is None else self.env
+        engines.find(engine).check(Brief("", "/", env, model, command))
+        return self._replace(engine=engine, command=list(command), model=model).wanted_with(engine)
 
     def wanted_with(self, engine: str) -> Wanted:
         """The same for whatever does its work, in a word for people."""
@@ -139,11 +141,13 @@ class Teammate(NamedTuple):
         if self.is_inside and command:
             command = leashed(command, home=context.home, job=context.id)
         found = engines.find(engine)
-        cwd = here.folder(self.cwd)
+        cwd, settings = here.folder(self.cwd), config.load()
+        model = model_for(engine, self.model, usual=settings.agent_model)
 
         async def work(turn: Turn) -> Said:
             theirs = {**env, "TASKYARD_INSTANCE": turn.who.instance.id}
-            return await found.work(Brief(turn.prompt, cwd, theirs, self.model, command), turn.watch)
+            brief = Brief(turn.prompt, cwd, theirs, model, command, own_tools=settings.agent_tools)
+            return await found.work(brief, turn.watch)
 
         return await run(self, context, work, hears=hears)
 

@@ -37,6 +37,7 @@ class Watch:
         self._recent = Recent()
         self._began = time.monotonic()
         self._cost: float | None = None
+        self._limits = 0
         self._told_at = 0.0
         self._beat_at = time.monotonic()
         self._tool: str | None = None
@@ -63,6 +64,13 @@ class Watch:
         if 0 <= usd < float("inf"):
             self._cost = usd
             self._tell()
+
+    def limited(self, seconds: float, why: str) -> None:
+        """Say that it has to wait, and for whom: in the transcript, and on the record."""
+        self._limits += 1
+        told = {"seconds": round(seconds, 3), "why": why[:500]}
+        self.record({"type": "limited", "seconds": told["seconds"], "text": told["why"]})
+        self._context.tell(limited={"times": self._limits, **told, "at": now_ms()})
 
     async def ask(self, question: str) -> str | None:
         """Show that an answer is wanted, and wait for what is sent or mailed next."""
