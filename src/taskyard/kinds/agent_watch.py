@@ -29,6 +29,8 @@ class Watch:
         self._cost: float | None = None
         self._limited: dict[str, object] = {}
         self._told_at = 0.0
+        self._tool: str | None = None
+        self._later: asyncio.TimerHandle | None = None
         self._asked: asyncio.Future[str | None] | None = None
         self._sent: asyncio.Queue[str | None] = asyncio.Queue()
         self._reading = asyncio.get_running_loop().create_task(self._read())
@@ -40,7 +42,8 @@ class Watch:
     def used_tool(self, name: str, given: Mapping[str, object]) -> None:
         """Count a tool, and remember what it was about."""
         self._progress = self._progress.used_tool(name, given)
-        self._tell(name)
+        self._tool = name
+        self._tell()
 
     def used_tokens(self, usage: Mapping[str, object]) -> None:
         """Count the tokens of one answer."""
@@ -94,14 +97,22 @@ class Watch:
         if self._asked is not None and not self._asked.done():
             self._asked.set_result(None)
 
-    def _tell(self, tool: str | None = None) -> None:
-        """Bring record and followers up to date, not more often than anybody looks."""
-        now = time.monotonic()
-        if now - self._told_at < _EVERY:
-            return
-        self._told_at = now
+    def _tell(self) -> None:
+        """Bring record and followers up to date, not more often than anybody looks: what comes too soon waits."""
+        loop = asyncio.get_running_loop()
+        left = self._told_at + _EVERY - time.monotonic()
+        if left > 0:
+            self._later = self._later or loop.call_later(left, self._tell_now)
+        else:
+            self._tell_now()
+
+    def _tell_now(self) -> None:
+        if self._later is not None:
+            self._later.cancel()
+        self._later, self._told_at = None, time.monotonic()
         self._context.tell(**self.facts())
-        self._context.progress(usage=self._usage(), last_tool_name=tool)
+        self._context.progress(usage=self._usage(), last_tool_name=self._tool)
+        self._tool = None
 
     def _usage(self) -> dict[str, int]:
         return {
