@@ -117,10 +117,22 @@ class _Talk:
 
     async def _ask(self, question: str) -> None:
         self._watcher.record({"type": "question", "text": question})
-        answer = await self._watcher.ask(question)
+        answer = await self._answered(question)
         self._watcher.record({"type": "answer", "text": answer})
         if answer is not None:
             await self._program.say(answer + "\n")
+
+    async def _answered(self, question: str) -> str | None:
+        """What somebody answers; None if the program ends before."""
+        asking = asyncio.ensure_future(self._watcher.ask(question))
+        gone = asyncio.ensure_future(self._program.over())
+        try:
+            await asyncio.wait({asking, gone}, return_when=asyncio.FIRST_COMPLETED)
+            return asking.result() if asking.done() else None
+        finally:
+            asking.cancel()
+            gone.cancel()
+            await asyncio.wait({asking, gone})  # so that nobody is asked any more
 
 
 _EVENTS = frozenset({"text", "tool", "usage", "cost", "question", "result"})

@@ -14,6 +14,7 @@ import stat
 import sys
 
 from taskyard import kinds
+from taskyard.engines.process import lines_of
 from taskyard.errors import Damaged, TaskyardError
 from taskyard.runtime.context import JobContext, of_this_process
 from taskyard.runtime.ending import read
@@ -89,8 +90,8 @@ async def _read_messages(context: JobContext) -> None:
     loop = asyncio.get_running_loop()
     reader = asyncio.StreamReader()
     await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), os.fdopen(0, "rb", 0))
-    async for line in reader:
-        await context.take_in(line.decode("utf-8", "replace").rstrip("\n"))
+    async for line in lines_of(reader):
+        await context.take_in(line)
     await context.take_in(None)
 
 
