@@ -2,7 +2,8 @@
 The process in which a handler does its work, below the job's keeper: `python -m taskyard.kinds.host`.
 
 It makes the kind's record again from what the job was asked for, awaits its `run`, and leaves its last word in the
-job's facts. Being asked to end (SIGTERM) is cancellation.
+job's facts. Being asked to end (SIGTERM) is cancellation; so is the death of the keeper, since whoever looks next
+counts the job as lost: it must not go on to work, or hold what others wait for.
 """
 
 from __future__ import annotations
@@ -19,7 +20,9 @@ from taskyard.errors import Damaged, TaskyardError
 from taskyard.runtime.context import JobContext, of_this_process
 from taskyard.runtime.ending import read
 from taskyard.runtime.folder import JobFolder
+from taskyard.runtime.keeper import kernel
 from taskyard.runtime.kind import Outcome
+from taskyard.runtime.liveness import keeper_of
 from taskyard.shapes import as_object
 
 TYPE_CHECKING = False
@@ -37,6 +40,9 @@ def main() -> int:
     except KeyError:
         sys.stderr.write("This program is started by a job's keeper. See `taskyard run --help`.\n")
         return 2
+    kernel.be_told_of_parents_death(signal.SIGTERM)
+    if keeper_of(JobFolder(context.home, context.id)) is None:
+        return _ASKED_TO_END  # killed before we could ask to be told
     try:
         outcome = asyncio.run(_work(context))
     except asyncio.CancelledError:
