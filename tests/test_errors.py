@@ -14,6 +14,8 @@ MADE: list[tuple[errors.TaskyardError, str, int]] = [
     (errors.BadJobId("../x"), "bad_job_id", 2),
     (errors.BadText("subject", "is empty"), "bad_text", 2),
     (errors.BadValue("status", "\x1b[31m", "pending"), "bad_value", 2),
+    (errors.BadPlan("plan.yaml", "task 2 has no subject", line=4), "bad_plan", 2),
+    (errors.MemberNotStarted("ada", "crew", "its window closed at once"), "member_not_started", 1),
     (errors.BadWorkflow("ci.yaml", "step a: it has no key 'rnu'", line=3), "bad_workflow", 2),
     (errors.NotFound("x"), "not_found", 4),
     (errors.TaskNotFound("7", list_name="plan", nearest=["6"]), "not_found", 4),

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from taskyard.errors import BadId as BadId
     from taskyard.errors import BadJobId as BadJobId
     from taskyard.errors import BadName as BadName
+    from taskyard.errors import BadPlan as BadPlan
     from taskyard.errors import BadText as BadText
     from taskyard.errors import BadTransition as BadTransition
     from taskyard.errors import BadValue as BadValue
@@ -55,6 +56,7 @@ if TYPE_CHECKING:
     from taskyard.errors import KindNotFound as KindNotFound
     from taskyard.errors import LeaseLost as LeaseLost
     from taskyard.errors import ListNotFound as ListNotFound
+    from taskyard.errors import MemberNotStarted as MemberNotStarted
     from taskyard.errors import MissingExtra as MissingExtra
     from taskyard.errors import NoInput as NoInput
     from taskyard.errors import NotFound as NotFound
@@ -127,6 +129,7 @@ __all__ = [
     "BadId",
     "BadJobId",
     "BadName",
+    "BadPlan",
     "BadText",
     "BadTransition",
     "BadValue",
@@ -156,6 +159,7 @@ __all__ = [
     "LeaseLost",
     "ListNotFound",
     "Listing",
+    "MemberNotStarted",
     "MissingExtra",
     "Monitor",
     "NoInput",

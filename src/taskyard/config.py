@@ -43,6 +43,17 @@ class Settings(NamedTuple):
     )
     engine: str = "command"  #: what agents run on if nothing else is asked for; `taskyard engines` lists them
     agent_command: str = ""  #: the program of the engine `command`, as a shell would read it
+    summary_every: float = 30.0  #: seconds between two summaries of what an agent is doing; 0 = none
+    summary_engine: str = ""  #: what makes them; "" = a rule, from what it did and said last, or summary_command
+    summary_command: str = ""  #: the program of that engine, as a shell would read it
+    agent_limit: int = 20  #: agents that run at once, at each depth; more than that trips the limits of providers
+    agent_starts_per_minute: int = 0  #: agents that may begin within any minute; 0 = as many as like
+    agent_tokens: int = 0  #: tokens one agent may use; 0 = as many as it takes
+    agent_cost: float = 0.0  #: dollars one agent may cost, where its engine tells; 0 = whatever it takes
+    agent_tree_tokens: int = 0  #: tokens all agents below one outermost job may use together; 0 = as many as it takes
+    agent_tree_cost: float = 0.0  #: dollars they may cost together
+    agent_day_tokens: int = 0  #: tokens all agents of a day may use together; the next one waits for another day
+    agent_day_cost: float = 0.0  #: dollars they may cost together
     agent_model: str = ""  #: the model of the engine `model` if none is asked for, such as anthropic:claude-sonnet-4-5
     agent_tools: bool = True  #: agents on the engines `acp` and `model` get the tools of `taskyard mcp`
     agent_start: float = 60.0  #: seconds an agent's program has to say hello: some are fetched first
@@ -109,7 +120,9 @@ SMALLEST_CAP = 65_536
 
 #: The least of some settings: with 0 of these nothing would ever run.
 _LEAST = {
-    **dict.fromkeys(("job_limit", "shell_limit", "job_depth", "mcp_lease", "mcp_callers", "mcp_body_limit"), 1),
+    **dict.fromkeys(
+        ("job_limit", "shell_limit", "agent_limit", "job_depth", "mcp_lease", "mcp_callers", "mcp_body_limit"), 1
+    ),
     "job_output_cap": SMALLEST_CAP,
     "dream_copies": 1,
 }

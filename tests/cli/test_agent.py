@@ -8,6 +8,9 @@ from pathlib import Path
 import pytest
 
 from support.cli import process, taskyard
+from support.jobs import marked
+from support.terminal import on_a_terminal
+from support.wait import until
 
 
 @pytest.mark.req("K-02", "T-05")
@@ -45,8 +48,45 @@ def test_what_it_runs_on_is_listed_with_what_is_installed(tmp_path: Path, monkey
     assert process("agent", "hello", "--engine", "gemini").out == "Gemini got: hello\n"
 
 
+@pytest.mark.req("B-12", "N-02")
+def test_an_agent_can_be_given_a_budget_and_a_worktree(tmp_path: Path) -> None:
+    spends = """sh -c 'echo "{\\"type\\": \\"cost\\", \\"usd\\": 3}"; sleep 60'"""
+    spent = process("agent", "go", "--command", spends, "--max-cost", "2.50")
+    assert "its budget is used up: $3.00 of $2.50" in spent.err
+    assert "dollars" in taskyard("agent", "go", "--command", "cat", "--max-cost", "nan").err
+    outside = process("agent", "go", "--command", "cat", "--worktree", "--cwd", str(tmp_path))
+    assert outside.code != 0 and "No worktree could be made for it" in outside.err
+
+
 def test_what_is_missing_is_named() -> None:
     assert "needs a program" in taskyard("agent", "go").err
     unknown = taskyard("agent", "go", "--engine", "comand", "--json")
     assert (unknown.code, unknown.error["nearest"]) == (4, ["command"])
     assert "cannot be read" in taskyard("agent", "go", "--command", "sh -c 'x").err
+
+
+@pytest.mark.req("B-11", "K-02")
+def test_at_a_terminal_it_is_told_what_is_typed_and_a_key_moves_it_to_the_background() -> None:
+    listens = """sh -c 'while read -r line; do echo "heard $line"; done' {prompt}"""
+    with on_a_terminal("agent", "go", "--command", listens, "--description", "Listen") as terminal:
+        until(lambda: [row["status"] for row in taskyard("ps", "--json").data] == ["running"])
+        (row,) = taskyard("ps", "--json").data
+        terminal.type(b"first\n")
+        until(lambda: "heard first" in taskyard("logs", row["id"]).out)
+        terminal.type(b"\x02")
+        terminal.shows(b"It goes on in the background")
+        assert terminal.ended() == 0
+    moved = taskyard("ps", "--json").data[0]
+    assert (moved["id"], moved["status"], moved["backgrounded"]) == (row["id"], "running", True)
+    assert taskyard("send", row["id"], "second", "--eof").code == 0
+    assert process("wait", row["id"], "--output", "--json").data["text"] == "heard first\nheard second"
+
+
+@pytest.mark.req("B-11")
+def test_ctrl_c_stops_it_with_everything_it_started() -> None:
+    with on_a_terminal("agent", "go", "--command", "sh -c 'sleep 4321.25 & wait' {prompt}") as terminal:
+        until(lambda: len(marked("sleep\x004321.25")) > 0)
+        terminal.type(b"\x03")
+        assert terminal.ended() == 130
+    assert marked("4321.25") == []
+    assert taskyard("ps", "--all", "--json").data[0]["status"] == "killed"

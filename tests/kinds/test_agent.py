@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from support.wait import until
-from taskyard.errors import BadText, EngineNotFound, UsageError
+from taskyard.errors import BadText, BadValue, EngineNotFound, UsageError
 from taskyard.kinds.agent import Agent
 from taskyard.runtime.folder import JobFolder
 from taskyard.runtime.jobs import Jobs
@@ -273,13 +273,16 @@ def test_it_acts_under_its_own_name(jobs: Jobs, tmp_path: Path) -> None:
 
 
 @pytest.mark.req("B-01")
-def test_what_cannot_be_is_refused_before_anything_is_started(jobs: Jobs) -> None:
+def test_what_cannot_be_is_refused_before_anything_is_started(jobs: Jobs, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(UsageError, match="needs a program"):
         jobs.start(Agent("go"))
     with pytest.raises(EngineNotFound, match="claude-stream"):
         jobs.start(Agent("go", engine="claude-strem"))
     with pytest.raises(BadText):
         jobs.start(Agent("  ", command=["true"]))
+    monkeypatch.setenv("TASKYARD_AGENT_COMMAND", "sh -c 'x")
+    with pytest.raises(BadValue, match="agent_command"):
+        jobs.start(Agent("go"))
     assert jobs.list(ended=True) == []
 
 

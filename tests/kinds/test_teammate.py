@@ -10,7 +10,6 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -73,6 +72,7 @@ def test_a_model_with_a_key_and_a_limit_works_by_the_settings(monkeypatch: pytes
     async def worked() -> Job:
         async with team() as yard:
             yard.tasks.create("Say hello")
+            yard.tasks.create("Say goodbye")
             job = await yard.jobs.start(Teammate("ada", "crew", engine="model", is_inside=is_inside))
             return await yard.jobs.wait(job.id, timeout=50)
 
@@ -83,9 +83,10 @@ def test_a_model_with_a_key_and_a_limit_works_by_the_settings(monkeypatch: pytes
         monkeypatch.setenv("OPENAI_API_KEY", "none")
         job = asyncio.run(worked())
 
-    assert (job.facts["completed"], job.facts["failed"], job.facts["model"]) == (["1"], [], "openai-chat:gpt-4o")
-    limited: Any = job.facts["limited"]
-    assert (limited["times"], "slow down" in limited["why"]) == (1, True)
+    assert (job.facts["completed"], job.facts["failed"], job.facts["model"]) == (["1", "2"], [], "openai-chat:gpt-4o")
+    lines = [json.loads(line) for line in Path(job.output_file).read_text(encoding="utf-8").splitlines()]
+    assert ["slow down" in line["text"] for line in lines if line["type"] == "limited"] == [True]
+    assert "Say hello" not in str(served_by.requests[-1]["messages"]), "each task is a conversation of its own"
     assert {tool["function"]["name"] for tool in served_by.requests[-1]["tools"]} == {"Read", "Edit", "Write"}
 
 

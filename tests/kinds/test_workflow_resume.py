@@ -188,3 +188,20 @@ def test_a_step_that_is_killed_by_itself_has_failed(jobs: Jobs) -> None:
     ended = jobs.wait(job.id, timeout=20)
 
     assert ended.end is not None and ended.end.error == "step a failed: killed by signal 9"
+
+
+@pytest.mark.req("K-05", "B-08")
+@pytest.mark.parametrize("given", ["in the file", "by hand"])
+def test_a_workflow_has_a_time_limit_of_its_own_and_goes_on_after_it(jobs: Jobs, tmp_path: Path, given: str) -> None:
+    steps = [
+        {"id": "a", "run": f"echo a >> {tmp_path}/ran"},
+        {"id": "b", "needs": ["a"], "run": f"test -e {tmp_path}/go || sleep 600; echo b >> {tmp_path}/ran"},
+    ]
+    limited = Workflow({"name": "slow", "steps": steps, **({"timeout": "2s"} if given == "in the file" else {})})
+    ended = jobs.run(limited if given == "in the file" else limited._replace(timeout=2.0), timeout=60)
+    assert ended.end is not None
+    assert (ended.status, ended.end.cause, ran(tmp_path)) == (JobStatus.KILLED, "timeout", ["a"])
+
+    (tmp_path / "go").touch()
+    again = jobs.run(Workflow.resume(ended.id, home=jobs.home)._replace(timeout=60.0), timeout=60)
+    assert (again.status, ran(tmp_path)) == (JobStatus.COMPLETED, ["a", "b"])

@@ -61,7 +61,7 @@ def test_refusals_name_tools() -> None:
                 "TaskList": await model.refused("TaskClaim"),
                 "A person can": await model.refused("TaskGet", taskId="2"),
                 "TaskList shows": await model.refused("TaskGet", taskId="77"),
-                "start it with Bash": await model.refused("SendInput", task_id=job, text="y"),
+                "start it again": await model.refused("SendInput", task_id=job, text="y"),
                 "ListJobs": await model.refused("TaskOutput", task_id="bxxxxxxxx"),
                 "TaskList shows who": await model.refused("SendMessage", to="zoe", message="hello"),
             }

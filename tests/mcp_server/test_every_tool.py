@@ -58,6 +58,16 @@ async def _jobs(model: Model) -> None:
         assert (await model.refused(tool, **{field: "bxxxxxxxx"})).code == "job_not_found"
 
 
+async def _agents(model: Model) -> None:
+    said = await model.call("Agent", prompt="count to three")
+    assert (said.text, said.data["task_type"]) == ("count to three", "local_agent")
+    assert (await model.refused("Agent", prompt="go", engine="no-such-engine")).code == "engine_not_found"
+    steps = [{"id": "one", "run": "true"}]
+    ran = await model.call("Workflow", definition={"name": "Short", "steps": steps})
+    assert ran.text.startswith("one [completed] (b")
+    assert (await model.refused("Workflow", definition={"steps": []})).code == "bad_workflow"
+
+
 async def _mail(model: Model) -> None:
     assert (await model.call("SendMessage", to="bob", message="hello")).text == "Message sent to bob."
     assert (await model.refused("SendMessage", to="nobody", message="hello")).code == "recipient_not_found"
@@ -68,7 +78,8 @@ async def _mail(model: Model) -> None:
 @pytest.mark.req("T-01", "T-03", "T-05")
 @pytest.mark.parametrize("mode", ["auto", "legacy"])
 @pytest.mark.parametrize("transport", ["stdio", "http"])
-def test_every_tool_answers_and_refuses_alike(transport: str, mode: Mode) -> None:
+def test_every_tool_answers_and_refuses_alike(transport: str, mode: Mode, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TASKYARD_AGENT_COMMAND", "cat")
     with taskyard.open(list="demo") as yard:
         yard.mail.open_box("bob")
     tried: set[str] = set()
@@ -83,7 +94,7 @@ def test_every_tool_answers_and_refuses_alike(transport: str, mode: Mode) -> Non
                     return await call(tool, **arguments)
 
                 model.call = noted  # type: ignore[method-assign, assignment]  # what is tried is written down
-                for part in (_list, _jobs, _mail):
+                for part in (_list, _jobs, _agents, _mail):
                     await part(model)
                 assert {tool.name for tool in (await model.client.list_tools()).tools} == tried
 

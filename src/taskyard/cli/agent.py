@@ -5,13 +5,13 @@ from __future__ import annotations
 import sys
 
 from taskyard.cli.command import Command
-from taskyard.cli.job.shared import EXITS, as_our_fault, exit_code, jobs_of
-from taskyard.cli.output import answer, columns, is_terminal, print_line, say, style
-from taskyard.cli.values import seconds
+from taskyard.cli.job.shared import EXITS, as_our_fault, jobs_of
+from taskyard.cli.output import answer, is_terminal, print_line, say
+from taskyard.cli.values import dollars, seconds, whole
 from taskyard.errors import UsageError
 from taskyard.shapes import as_object
 from taskyard.view.job_records import job_json
-from taskyard.view.text import cut, safe
+from taskyard.view.text import safe
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,9 +21,6 @@ if TYPE_CHECKING:
     from taskyard.runtime.jobs import Jobs
     from taskyard.runtime.model import Job
 
-#: How often whoever waits sees how far it is, in seconds.
-_LOOK = 1.0
-
 
 def _arguments(parser: Parser) -> None:
     parser.add("prompt", metavar="PROMPT", help="What it is to do; - reads it from standard input.")
@@ -31,11 +28,22 @@ def _arguments(parser: Parser) -> None:
     parser.add("--engine", default="", metavar="NAME", help="What it runs on: see `taskyard engines`.")
     parser.add("--command", default="", metavar="CMD", help="The program of an engine that is one, with its words.")
     parser.add("--model", metavar="NAME", help="The model, where the engine lets one choose.")
-    parser.add("--type", default="general-purpose", metavar="TYPE", dest="agent_type", help="What hooks match on.")
+    parser.add("--type", metavar="TYPE", dest="agent_type", help="What hooks match on; general-purpose if not given.")
     parser.add("--name", metavar="NAME", help="The name it acts under; its job's id if not given.")
     parser.add("--description", metavar="TEXT", help="What people see, if not the prompt's first line.")
     parser.add("--cwd", metavar="DIR", help="Where it works, if not here.")
+    parser.add(
+        "--resume", metavar="JOB", help="Go on with the work of an agent that is over: its engine, name, folder."
+    )
+    parser.add("--main-session", action="store_true", help="It is a person's main conversation, put in the background.")
+    parser.add("--session", metavar="ID", help="The conversation to go on with, as its engine names it.")
+    parser.add("--task", metavar="ID", help="The task it is for: what it takes is counted there.")
+    parser.add("--worktree", action="store_true", help="It works in a git worktree of its own, kept if it leaves work.")
     parser.add("--timeout", type=seconds, metavar="TIME", help="End it after this long: 90s, 10m.")
+    parser.add("--max-tokens", type=whole, metavar="N", help="End it when it has used so many tokens.")
+    parser.add(
+        "--max-cost", type=dollars, metavar="USD", help="End it when it has cost so much, where its engine tells."
+    )
     parser.add("--on-parent-exit", choices=("kill", "keep"), help="When whoever started it ends.")
 
 
@@ -51,57 +59,60 @@ def _run(args: Args) -> int:
 def _spec(args: Args) -> Agent:
     import shlex
 
-    from taskyard.kinds.agent import Agent
+    from taskyard.kinds.agent import MAIN_SESSION, Agent
 
     try:
         command = tuple(shlex.split(args.command))
     except ValueError as error:
         raise UsageError(f"--command cannot be read: {error}.") from error
-    return Agent(
-        sys.stdin.read() if args.prompt == "-" else args.prompt,
-        engine=args.engine,
-        command=command,
-        agent_type=args.agent_type,
-        name=args.name,
-        description=args.description,
-        model=args.model,
-        cwd=args.cwd,
-        timeout=args.timeout,
-        on_parent_exit=args.on_parent_exit,
-    )
+    prompt = sys.stdin.read() if args.prompt == "-" else args.prompt
+    spec = Agent(prompt) if args.resume is None else Agent.resume(args.resume, prompt)
+    given = {name: value for name in _OPTIONS if (value := getattr(args, name))}
+    given |= {"command": command} if command else {}
+    given |= {"agent_type": MAIN_SESSION} if args.main_session else {}
+    given |= {"task": _task(args)} if args.task is not None else {}
+    return spec._replace(**given)
+
+
+#: Options that are fields of an agent under the same name; one that is not given leaves the field as it is.
+_OPTIONS = (
+    "engine", "agent_type", "name", "description", "model", "cwd", "timeout", "on_parent_exit", "session", "worktree",
+    "max_tokens", "max_cost",
+)  # fmt: skip
+
+
+def _task(args: Args) -> str:
+    from taskyard import paths
+    from taskyard.cli.values import task_id
+
+    return f"{paths.list_name(args.list)}/{task_id(args.task)}"
 
 
 def _watched(args: Args, jobs: Jobs, spec: Agent) -> int:
-    """Wait for it, with a line on how far it is; Ctrl+C stops it with everything it started."""
-    job = jobs.start(spec, backgrounded=False)
-    say(args, f"{job.id} works. Ctrl+C stops it.")
-    try:
-        while not job.is_final:
-            job = jobs.wait(job.id, timeout=_LOOK)
-            _show(args, job)
-    except KeyboardInterrupt:
-        (stopped,) = jobs.stop(job.id)
-        say(args, f"{job.id}: {stopped.outcome}")
-        return 130
-    found = jobs.output(job.id)
+    """Stay with it: what is typed is told it, Ctrl+B leaves it in the background, Ctrl+C stops it."""
+    from taskyard.cli.job.foreground import code_of, seen_json, tell, watch
+
+    seen = watch(args, jobs, spec, reads=args.prompt != "-" and is_terminal(sys.stdin), shows=False)
+    code = code_of(seen)
+    found = jobs.output(seen.job.id) if seen.job.is_final else None
     if args.as_json:
-        return answer(args, lambda: {**job_json(job), "text": found.output}, list) or exit_code([job])
-    if found.output:
+        text = None if found is None else found.output
+        return answer(args, lambda: {**seen_json(seen, code), "text": text}, list) or code
+    if found is not None and found.output:
         print_line(safe(found.output, lines=True).rstrip("\n"))
-    if job.end is not None and job.end.error:
-        sys.stderr.write(f"Error: {safe(job.end.error, lines=True)}\n")
-    return exit_code([job])
+    end = seen.job.end
+    if end is not None and end.cause == "error":
+        sys.stderr.write(f"Error: {safe(end.error, lines=True)}\n")
+    else:
+        tell(args, seen)
+    _tell_worktree(args, seen.job)
+    return code
 
 
-def _show(args: Args, job: Job) -> None:
-    if args.as_json or args.quiet or not is_terminal(sys.stderr):
-        return
-    usage = as_object(job.facts.get("usage")) or {}
-    counts = ((usage.get("tool_uses"), "tools"), (usage.get("total_tokens"), "tokens"))
-    parts = [f"{count:,} {what}" for count, what in counts if isinstance(count, int) and count]
-    line = "" if job.is_final else cut(f"… {', '.join(parts)}", columns() - 1, style(args, sys.stderr))
-    sys.stderr.write(f"\r\x1b[K{line}")
-    sys.stderr.flush()
+def _tell_worktree(args: Args, job: Job) -> None:
+    tree = as_object(job.facts.get("worktree")) or {}
+    if "kept" in tree:
+        say(args, safe(f"Its work is in {tree.get('path')} (branch {tree.get('branch')}): {tree.get('kept')}."))
 
 
 def _engines(args: Args) -> int:
@@ -120,11 +131,13 @@ AGENT = Command(
     _run,
     _arguments,
     "Have an agent work on a prompt, as a job. What it says and does is its transcript (`taskyard logs JOB`); its\n"
-    "answer is printed when it is done. With -d it is left in the background, and its end is told by a notice.",
+    "answer is printed when it is done. What you type meanwhile is told it, where its engine listens; Ctrl+B and\n"
+    "Ctrl+C work as in `taskyard run`. With -d it is left in the background, and its end is told by a notice.",
     examples=(
         "taskyard agent 'Fix the failing test' --engine claude",
         "taskyard agent -d 'Summarise today' --command 'my-agent --fast'",
         "git diff | taskyard agent - --engine gemini",
+        "taskyard agent 'Now the docs' --resume a1x9k2m4q",
         "taskyard agent 'Tidy up' --engine model --model anthropic:claude-sonnet-4-5",
     ),
     exits=(*EXITS, "130  Ctrl+C"),

@@ -36,6 +36,8 @@ _KINDS = {
     "ID": "ids",
     "JOB": "jobs",
     "RUN": "runs",
+    "TEAM": "teams",
+    "ENGINE": "engines",
 }
 
 #: The same for the options that may stand before any command.
@@ -170,6 +172,10 @@ def _known(kind: str, words: Sequence[str], verb: str) -> Iterable[Candidate]:
         return [("pending", ""), ("in_progress", ""), ("completed", "")]
     if kind == "runs":
         return [(name, "") for name in _runs()]
+    if kind in ("teams", "engines"):
+        from taskyard.cli import complete_teams
+
+        return complete_teams.teams() if kind == "teams" else complete_teams.engines()
     if kind not in ("ids", "agents", "labels"):
         return []
     listing = _listing(words)
@@ -179,8 +185,10 @@ def _known(kind: str, words: Sequence[str], verb: str) -> Iterable[Candidate]:
         from taskyard.tasklist.extras import labels_of
 
         return [(label, "") for label in sorted({label for task in listing for label in labels_of(task)})]
-    owners = {task.owner for task in listing if task.owner}
-    return [(name, "") for name in sorted(owners | {name for name in [os.environ.get("TASKYARD_AGENT")] if name})]
+    from taskyard.cli.complete_teams import members
+
+    names = {task.owner for task in listing if task.owner} | members(words)
+    return [(name, "") for name in sorted(names | {name for name in [os.environ.get("TASKYARD_AGENT")] if name})]
 
 
 def _suits(task: Task, verb: str) -> bool:

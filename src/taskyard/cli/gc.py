@@ -11,11 +11,12 @@ from taskyard.view.text import cut, duration, safe, size
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from taskyard.cli.command import Args
     from taskyard.cli.parser import Parser
     from taskyard.runtime.gc import Collected, Ended
+    from taskyard.runtime.worktrees import Settled
 
 _WIDEST = 60  #: columns of a description
 
@@ -32,6 +33,7 @@ def _arguments(parser: Parser) -> None:
 
 def _run(args: Args) -> int:
     from taskyard.runtime.gc import collect
+    from taskyard.runtime.worktrees import settle_all
 
     settings = config.load()
     age_limit = settings.job_age_limit if args.older_than is None else args.older_than
@@ -42,10 +44,17 @@ def _run(args: Args) -> int:
         dry_run=args.dry_run,
         timeout=settings.lock_timeout,
     )
+    trees = settle_all(paths.home(), dry_run=args.dry_run)
     return answer(
         args,
-        lambda: _json(done, quota=settings.job_store_quota, dry_run=args.dry_run),
-        lambda: _lines(done, quota=settings.job_store_quota, dry_run=args.dry_run),
+        lambda: {
+            **_json(done, quota=settings.job_store_quota, dry_run=args.dry_run),
+            "worktrees": [{**tree._asdict(), "kept": tree.kept or None} for tree in trees],
+        },
+        lambda: [
+            *_lines(done, quota=settings.job_store_quota, dry_run=args.dry_run),
+            *_tree_lines(trees, dry_run=args.dry_run),
+        ],
         ids=(one.job.id for one in done.removed),
     )
 
@@ -92,11 +101,19 @@ def _lines(done: Collected, *, quota: int, dry_run: bool) -> Iterator[str]:
         yield f"{verb} the remains of {done.half_made} that never began."
 
 
+def _tree_lines(trees: Sequence[Settled], *, dry_run: bool) -> Iterator[str]:
+    for tree in trees:
+        if tree.kept:
+            yield f"Kept the worktree {safe(tree.path)}: {safe(tree.kept)}."
+        else:
+            yield f"{'Would remove' if dry_run else 'Removed'} the worktree {safe(tree.path)}: no work was in it."
+
+
 GC = Command(
     _run,
     _arguments,
     "Remove what ended jobs left on disk: those that ended longer ago than the age limit, then the oldest until\n"
     "all fit into the quota. What runs and what nobody has read the news of is never touched; how each job ended\n"
-    "stays known.",
+    "stays known. Worktrees of agents that are over go too, unless there is work in them.",
     examples=("taskyard gc --dry-run", "taskyard gc --older-than 7d"),
 )

@@ -63,7 +63,10 @@ def _answer(args: Args) -> None:
 
     payload = _payload(_input())
     parts = [part for part in (_guidance(args, payload), _tasks(args, payload)) if part]
-    if not context.is_for_us(args.event, payload) or is_quiet(paths.home()):
+    is_for_us = context.is_for_us(args.event, payload)
+    if is_for_us and args.event == "UserPromptSubmit":
+        parts = [*_reports(args), *parts]
+    if not is_for_us or is_quiet(paths.home()):
         _say(args.event, parts)
         return
     from contextlib import ExitStack
@@ -73,6 +76,14 @@ def _answer(args: Args) -> None:
     with ExitStack() as stack:
         boxes = [stack.enter_context(Outbox(paths.home(), name)) for name in _recipients(args)]
         _deliver(args.event, parts, boxes)
+
+
+def _reports(args: Args) -> list[str]:
+    """How far the agents are that somebody here started, at the beginning of a turn."""
+    from taskyard.runtime.agent_reports import reports
+    from taskyard.runtime.notice import PERSON
+
+    return [text for name in _recipients(args) for text in reports(paths.home(), None if name == PERSON else name)]
 
 
 def _recipients(args: Args) -> list[str]:

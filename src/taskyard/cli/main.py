@@ -35,7 +35,7 @@ COMMANDS: Mapping[str, Row] = {
     "events": Row("taskyard.cli.events:EVENTS", "What happens to jobs: each start, progress and end, live if wanted"),
     "logs": Row("taskyard.cli.logs:LOGS", "What a background job printed, live if wanted"),
     "gc": Row("taskyard.cli.gc:GC", "Make room: remove what old ended jobs left on disk"),
-    "team": Row("taskyard.cli.team", "Teams of agents: who is in, who lives"),
+    "team": Row("taskyard.cli.team", "Teams of agents: have one work, see who lives"),
     "mail": Row("taskyard.cli.mail", "Messages between agents"),
     "notices": Row("taskyard.cli.notices", "What became of background jobs: look, take, acknowledge, verify"),
     "install": Row("taskyard.cli.install:INSTALL", "Have Claude Code, Codex or Gemini CLI use Taskyard"),
@@ -51,6 +51,8 @@ COMMANDS: Mapping[str, Row] = {
     "__complete": Row("taskyard.cli.complete:COMPLETE", "Candidates for a command line", hidden=True),
     "__job_ended": Row("taskyard.cli.job.ended:ENDED", "Run the hooks of a job's end", hidden=True),
     "__workflow_tasks": Row("taskyard.cli.workflow.tasks:TASKS", "Put a step's tasks on the list", hidden=True),
+    "__member": Row("taskyard.cli.team.members:MEMBER", "A member of a team in a window of its own", hidden=True),
+    "__members": Row("taskyard.cli.team.members:MEMBERS", "Members of a team inside one process", hidden=True),
     "__sinks": Row("taskyard.cli.sinks:SINKS", "Tell one piece of news to every sink", hidden=True),
 }
 

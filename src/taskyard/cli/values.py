@@ -118,6 +118,17 @@ def whole(text: str) -> int:
     return int(text)
 
 
+def dollars(text: str) -> float:
+    """An amount of money: `0.50`, `$2`."""
+    try:
+        amount = float(text.strip().removeprefix("$"))
+    except ValueError:
+        amount = -1.0
+    if not 0 < amount < float("inf"):
+        raise BadValue("The amount", text, "dollars, such as 0.50 or 2")
+    return amount
+
+
 def _number(digits: str, text: str) -> float:
     try:
         return float(digits)

@@ -28,7 +28,7 @@ def scratch() -> Generator[str]:
         os.environ |= {
             "TASKYARD_HOME": f"{folder}/home",
             "TASKYARD_TASKS_DIR": f"{folder}/tasks",
-            "TASKYARD_LIST": "release",
+            "TASKYARD_STALL_AFTER": "1",  # nobody wants to watch 45 seconds of silence
             "CLAUDE_CONFIG_DIR": f"{folder}/claude",
             "XDG_CONFIG_HOME": f"{folder}/config",
             "PYTHONPATH": os.pathsep.join([_package(), *filter(None, [before.get("PYTHONPATH")])]),

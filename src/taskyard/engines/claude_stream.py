@@ -36,7 +36,8 @@ class ClaudeStream:
     async def work(self, brief: Brief, watcher: Watcher) -> Said:
         """Run it to its last message."""
         chosen = ("--model", brief.model) if brief.model else ()
-        argv = [*(brief.command or DEFAULT), *ARGUMENTS, *chosen]
+        goes_on = ("--resume", brief.session) if brief.session else ()
+        argv = [*(brief.command or DEFAULT), *ARGUMENTS, *chosen, *goes_on]
         try:
             program = await Program.start(argv, brief, watcher)
         except OSError as error:

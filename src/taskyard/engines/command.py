@@ -8,6 +8,7 @@ more on stdin. What it prints is its answer. A program that has more to tell pri
     {"type": "tool", "name": "Edit", "input": {…}}                 what it does
     {"type": "usage", "input_tokens": 900, "output_tokens": 40}    what an answer of its model took
     {"type": "cost", "usd": 0.12}                                  what all of it has cost
+    {"type": "limited", "seconds": 20, "text": "429"}              its provider has too much to do, for so long
     {"type": "question", "text": "Overwrite?"}                     the answer comes as a line on its stdin
     {"type": "result", "text": "…", "error": "…"}                  its last word
 """
@@ -56,13 +57,15 @@ class Command:
             talk = _Talk(program, watcher)
             if not takes_argument:
                 program.feed(brief.prompt + "\n")
-            passing = asyncio.create_task(talk.pass_on())
+            # One that has read its prompt to the end reads nothing more: what is sent stays for its next turn.
+            passing = asyncio.create_task(talk.pass_on()) if takes_argument else None
             try:
                 async for line in program.lines():
                     await talk.heard(line)
                 return talk.said(await program.ended())
             finally:
-                passing.cancel()
+                if passing is not None:
+                    passing.cancel()
 
 
 class _Talk:
@@ -79,6 +82,7 @@ class _Talk:
         async for text in self._watcher.messages():
             self._watcher.record({"type": "user", "text": text})
             await self._program.say(text + "\n")
+        await self._program.say("", last=True)  # nobody will tell it anything more
 
     async def heard(self, line: str) -> None:
         """Take in one line of it."""
@@ -97,6 +101,8 @@ class _Talk:
             self._watcher.used_tokens(event)
         elif kind == "cost" and isinstance(usd := event.get("usd"), (int, float)):
             self._watcher.costs(float(usd))
+        elif kind == "limited":
+            self._watcher.limited(_seconds(event.get("seconds")), as_text(event.get("text")))
         elif kind == "question":
             await self._ask(as_text(event.get("text")))
         elif kind == "result":
@@ -135,7 +141,11 @@ class _Talk:
             await asyncio.wait({asking, gone})  # so that nobody is asked any more
 
 
-_EVENTS = frozenset({"text", "tool", "usage", "cost", "question", "result"})
+def _seconds(value: object) -> float:
+    return float(value) if isinstance(value, (int, float)) and 0 <= value < float("inf") else 0.0
+
+
+_EVENTS = frozenset({"text", "tool", "usage", "cost", "limited", "question", "result"})
 
 
 def _event(line: str) -> dict[str, object] | None:

@@ -64,6 +64,7 @@ class Brief(NamedTuple):
     env: Mapping[str, str]
     model: str | None = None
     command: tuple[str, ...] = ()  #: of engines that are programs
+    session: str | None = None  #: the conversation to go on with, by the name its engine gave it
     own_tools: bool = True  #: whether an engine that can shall offer it the tools of Taskyard itself
 
 

@@ -3,7 +3,7 @@ Every error Taskyard raises on purpose.
 
 * TaskyardError             exit 1
   x UsageError              exit 2   malformed: fails however often it is repeated
-    + BadName, BadId, BadJobId, BadText, BadValue, BadWorkflow, MissingExtra
+    + BadName, BadId, BadJobId, BadText, BadValue, BadWorkflow, BadPlan, MissingExtra
   x NotFound                exit 4
     + TaskNotFound, RecipientNotFound, TeamNotFound, ListNotFound, JobNotFound, KindNotFound,
       EngineNotFound, OutputGone, EventsGone, NothingFree
@@ -18,6 +18,7 @@ Every error Taskyard raises on purpose.
   x NotGenuine              exit 1   what looks like a notice is none of ours
   x StorageError            exit 1   the disk said no
   x CannotListen            exit 1   an address is taken, or not ours
+  x MemberNotStarted        exit 1   a member of a team did not come
   x Cancelled               exit 130 the caller gave up while it ran
 
 Each class carries its facts as attributes; the message is one sentence for people.
@@ -51,6 +52,7 @@ from taskyard.errors.general import (
     BadId,
     BadJobId,
     BadName,
+    BadPlan,
     BadText,
     BadValue,
     BadWorkflow,
@@ -58,6 +60,7 @@ from taskyard.errors.general import (
     Cancelled,
     CannotListen,
     Damaged,
+    MemberNotStarted,
     MissingExtra,
     NotGenuine,
     StorageError,
@@ -92,6 +95,7 @@ __all__ = [
     "BadId",
     "BadJobId",
     "BadName",
+    "BadPlan",
     "BadText",
     "BadTransition",
     "BadValue",
@@ -113,6 +117,7 @@ __all__ = [
     "KindNotFound",
     "LeaseLost",
     "ListNotFound",
+    "MemberNotStarted",
     "MissingExtra",
     "NoInput",
     "NotFound",

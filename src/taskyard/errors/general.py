@@ -118,6 +118,19 @@ class BadWorkflow(UsageError):
         self.why = why
 
 
+class BadPlan(UsageError):
+    """What was given as a plan for a team is none: a key, a value, or how its tasks hang together."""
+
+    code = "bad_plan"
+
+    def __init__(self, file: str, why: str, *, line: int = 0) -> None:
+        place = f"{clipped(file, 160) or 'The plan'}{f', line {line}' if line else ''}"
+        super().__init__(f"{place}: {why.removesuffix('.')}.")
+        self.file = clipped(file, 160) or None
+        self.line = line or None
+        self.why = why
+
+
 class Busy(TaskyardError):
     """Somebody else held the lock for as long as we were willing to wait."""
 
@@ -201,6 +214,18 @@ class CannotListen(TaskyardError):
         super().__init__(f"Nothing can listen on {shown(address)}: {why}. {advice}")
         self.address = address
         self.why = why
+
+
+class MemberNotStarted(TaskyardError):
+    """A member of a team was started and did not come: it was too slow, or died before. Nothing of it is left."""
+
+    code = "member_not_started"
+
+    def __init__(self, member: str, team: str, why: str) -> None:
+        super().__init__(f"{clipped(member, 60)} did not come to team {clipped(team, 60)}: {clipped(why, 500)}.")
+        self.member = clipped(member, 60)
+        self.team = clipped(team, 60)
+        self.why = clipped(why, 500)
 
 
 class Cancelled(TaskyardError):

@@ -13,12 +13,15 @@ from __future__ import annotations
 
 import os
 
-from taskyard import config, engines
+from taskyard import config, engines, paths
+from taskyard.engines.choice import chosen
 from taskyard.engines.engine import Brief
-from taskyard.engines.installed import model_for, resolved
+from taskyard.engines.provider import provider_of
 from taskyard.errors import BadText, BadValue
+from taskyard.kinds.agent_lines import is_session
+from taskyard.kinds.checks import check_run
 from taskyard.names import check_name, check_number, check_text
-from taskyard.runtime.kind import Outcome, Wanted
+from taskyard.runtime.kind import Wanted
 from taskyard.typed import NamedTuple
 
 TYPE_CHECKING = False
@@ -26,8 +29,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from typing import Self
 
-    from taskyard.engines.engine import Said
     from taskyard.runtime.context import JobContext
+    from taskyard.runtime.kind import Outcome
 
 #: Characters of a prompt: more than any model takes.
 LONGEST_PROMPT = 2_000_000
@@ -35,8 +38,8 @@ LONGEST_PROMPT = 2_000_000
 #: The main conversation, put into the background.
 MAIN_SESSION = "main-session"
 
-#: How often hooks may send an agent on: one that never agrees must not keep it for ever.
-_MOST_ROUNDS = 10
+#: More than any agent uses, and than anybody pays: typing errors.
+_MOST_TOKENS, _MOST_COST = 1 << 50, 1_000_000.0
 
 
 class Agent(NamedTuple):
@@ -54,6 +57,12 @@ class Agent(NamedTuple):
     timeout: float | None = None  #: seconds until it is ended
     on_parent_exit: str | None = None  #: "kill" or "keep"
     tool_use_id: str | None = None
+    session: str | None = None  #: the conversation to go on with, as `claude-stream` engines name it
+    resumes: str | None = None  #: the job whose work it goes on with; see `resume`
+    task: str | None = None  #: the task it is for, `list/id`, to which what it takes is counted
+    worktree: bool = False  #: it works in a git worktree of its own, or not at all
+    max_tokens: int | None = None  #: it ends when it has used so many; the setting `agent_tokens` if not given
+    max_cost: float | None = None  #: dollars, where its engine tells; the setting `agent_cost` if not given
 
     @property
     def type(self) -> str:
@@ -65,6 +74,20 @@ class Agent(NamedTuple):
         """What its ids begin with."""
         return "s" if self.agent_type == MAIN_SESSION else "a"
 
+    @classmethod
+    def resume(cls, job_id: str, prompt: str, *, home: str | None = None) -> Self:
+        """What goes on with the work of an agent that is over, with the same engine, model, name and folder.
+
+        Where its engine keeps conversations, it goes on with that one; else it is told where the transcript is.
+
+        Raises:
+            JobNotFound: there is no such job.
+            Conflict: it is no agent, or not over, or gone with all it said.
+        """
+        from taskyard.kinds.agent_resume import earlier
+
+        return cls(**earlier(home or paths.home(), job_id, prompt))  # type: ignore[arg-type]  # fields of an earlier one
+
     def wanted(self) -> Wanted:
         """What its keeper is asked for.
 
@@ -72,9 +95,9 @@ class Agent(NamedTuple):
             BadValue, BadText, BadName: something in it cannot be.
             EngineNotFound: there is no such engine.
         """
-        engine, command = self._chosen()
+        engine, command, model = chosen(self.engine, self.command, self.model)
         self._check()
-        engines.find(engine).check(self._brief(command, cwd="/")._replace(model=self._model(engine)))
+        engines.find(engine).check(self.brief(command, cwd="/")._replace(model=model))
         return Wanted(
             self._line(),
             arguments={
@@ -84,7 +107,11 @@ class Agent(NamedTuple):
                 "agent_type": self.agent_type,
                 "name": self.name,
                 "description": self.description,
-                "model": self._model(engine),
+                "model": model,
+                "session": self.session,
+                "worktree": self.worktree,
+                "max_tokens": self.max_tokens,
+                "max_cost": self.max_cost,
             },
             text=f"agent ({engine})",
             cwd=self.cwd,
@@ -93,12 +120,16 @@ class Agent(NamedTuple):
             on_parent_exit=self.on_parent_exit,
             stdin=True,
             transcript=True,
+            task=self.task,
+            provider=provider_of(engine, command, model),
             tool_use_id=self.tool_use_id,
             facts={
                 "agentType": self.agent_type,
                 "prompt": self.prompt[:10_000],
-                "model": self._model(engine),
+                "model": model,
                 "engine": engine,
+                **({"name": self.name} if self.name is not None else {}),
+                **({"resumes": self.resumes} if self.resumes is not None else {}),
             },
         )
 
@@ -109,50 +140,16 @@ class Agent(NamedTuple):
 
     async def run(self, context: JobContext) -> Outcome:
         """Work, and say how it went."""
-        from taskyard.kinds.agent_hooks import AgentHooks
-        from taskyard.kinds.agent_watch import Watch
+        from taskyard.kinds.agent_work import work
 
-        cwd = os.getcwd()
-        watch = Watch(context)
-        hooks = AgentHooks(context, self.agent_type, cwd)
-        prompt = await hooks.before(self.prompt)
-        engine = engines.find(self.engine)
-        rounds = 0
-        while True:
-            rounds += 1
-            watch.record({"type": "prompt", "text": prompt})
-            said = await engine.work(self._brief(tuple(self.command), cwd=cwd, prompt=prompt), watch)
-            more = await hooks.after(said) if rounds < _MOST_ROUNDS else None
-            if more is None:
-                return self._outcome(said, watch.facts())
-            prompt = more
+        return await work(self, context)
 
-    def _outcome(self, said: Said, facts: Mapping[str, object]) -> Outcome:
-        if said.error:
-            return Outcome(said.text, said.error, {**facts, "isRetryable": said.is_retryable})
-        return Outcome(said.text, facts=facts)
-
-    def _chosen(self) -> tuple[str, tuple[str, ...]]:
-        """The engine, and the program it runs."""
-        settings = config.load()
-        engine, program = resolved(self.engine or settings.engine)
-        if self.command:
-            return engine, tuple(self.command)
-        if program or engine != "command":
-            return engine, program
-        import shlex
-
-        return engine, tuple(shlex.split(settings.agent_command))
-
-    def _brief(self, command: tuple[str, ...], *, cwd: str, prompt: str | None = None) -> Brief:
+    def brief(self, command: tuple[str, ...], *, cwd: str, prompt: str | None = None) -> Brief:
+        """What its engine is told."""
         given = os.environ if self.env is None else self.env
-        env = {**given, "TASKYARD_AGENT": self.name or os.environ.get("TASKYARD_JOB", "agent")}
+        env = {**given, "TASKYARD_AGENT": self.name or os.environ.get("TASKYARD_JOB", "agent"), "PWD": cwd}
         told = prompt if prompt is not None else self.prompt
         return Brief(told, cwd, env, self.model, command, own_tools=config.load().agent_tools)
-
-    def _model(self, engine: str) -> str | None:
-        """The model it runs on, where that was said."""
-        return model_for(engine, self.model, usual=config.load().agent_model)
 
     def _check(self) -> None:
         if not self.prompt.strip():
@@ -160,12 +157,12 @@ class Agent(NamedTuple):
         check_text("prompt", self.prompt, longest=LONGEST_PROMPT)
         if self.name is not None:
             check_name("an agent", self.name)
+        if self.session is not None and not is_session(self.session):
+            raise BadValue("session", self.session, "the name of a conversation: letters, digits, ., _ and -")
         check_text("agent type", self.agent_type, longest=100, allow_empty=False)
-        check_number("timeout", self.timeout, least=0.001, most=31 * 86_400.0)
-        if self.on_parent_exit not in (None, "kill", "keep"):
-            raise BadValue("on_parent_exit", self.on_parent_exit, '"kill" or "keep"')
-        if self.cwd is not None and not os.path.isdir(self.cwd):
-            raise BadValue("cwd", self.cwd, "a folder that exists")
+        check_number("max tokens", self.max_tokens, least=1, most=_MOST_TOKENS, whole=True)
+        check_number("max cost", self.max_cost, least=0.000_001, most=_MOST_COST, unit="dollars")
+        check_run(cwd=self.cwd, timeout=self.timeout, on_parent_exit=self.on_parent_exit)
 
     def _line(self) -> str:
         line = self.description or self.prompt.strip().splitlines()[0]

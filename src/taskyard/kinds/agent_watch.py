@@ -3,116 +3,198 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import time
 
 from taskyard.clock import now_ms
 from taskyard.engines.progress import Progress
+from taskyard.errors import TaskyardError
+from taskyard.kinds.agent_lines import session_in, spoken
+from taskyard.kinds.agent_messages import received
+from taskyard.runtime.folder import JobFolder
+from taskyard.runtime.output import Output
+from taskyard.runtime.pace import note_limit
+from taskyard.runtime.spending import Spent
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping
 
+    from taskyard.kinds.agent_budget import Budgets
     from taskyard.runtime.context import JobContext
 
 #: Records and events tell of progress at most this often, in seconds; the last word is always written.
 _EVERY = 0.5
 
+#: Characters of what it said last that are kept for a summary.
+_KEPT = 2_000
+
 
 class Watch:
     """One agent's watcher: see `taskyard.engines.engine.Watcher`."""
 
-    def __init__(self, context: JobContext) -> None:
+    def __init__(self, context: JobContext, budgets: Budgets, provider: str) -> None:
         self._context = context
+        self._budgets = budgets
+        self._provider = provider
         self._progress = Progress()
         self._began = time.monotonic()
         self._cost: float | None = None
+        self._cost_before = 0.0  # of turns that are over
+        self._cost_beside = 0.0  # of summaries
+        self._said = ""
+        self.session: str | None = None  #: what its engine calls the conversation, where one can go on with it
         self._limited: dict[str, object] = {}
+        self.was_limited = False  #: in this turn
+        self.over: asyncio.Future[str] = asyncio.get_running_loop().create_future()  #: why it may not go on
         self._told_at = 0.0
-        self._tool: str | None = None
-        self._later: asyncio.TimerHandle | None = None
+        self._tool: str | None = None  # that was used last, and is not told yet
+        self._telling: asyncio.TimerHandle | None = None
         self._asked: asyncio.Future[str | None] | None = None
         self._sent: asyncio.Queue[str | None] = asyncio.Queue()
         self._reading = asyncio.get_running_loop().create_task(self._read())
 
+    def begin(self, prompt: str) -> None:
+        """A turn of the engine begins: what it costs comes on top of those before."""
+        self._cost_before = self._cost or 0.0
+        self.was_limited = False
+        self.record({"type": "prompt", "text": prompt})
+
     def record(self, line: Mapping[str, object]) -> None:
         """Write a line of the transcript."""
+        if (session := session_in(line)) is not None:
+            self.session = session
+        if said := spoken(line):
+            self._said = said[-_KEPT:]
         self._context.write(json.dumps({"at": now_ms(), **line}) + "\n")
 
     def used_tool(self, name: str, given: Mapping[str, object]) -> None:
         """Count a tool, and remember what it was about."""
         self._progress = self._progress.used_tool(name, given)
-        self._tool = name
-        self._tell()
+        self._tell(name)
 
     def used_tokens(self, usage: Mapping[str, object]) -> None:
         """Count the tokens of one answer."""
         self._progress = self._progress.used_tokens(usage)
+        self._draw()
         self._tell()
 
     def costs(self, usd: float) -> None:
         """Remember what it has cost so far."""
         if 0 <= usd < float("inf"):
-            self._cost = usd
+            self._cost = self._cost_before + usd
+            self._draw()
             self._tell()
 
+    def costs_beside(self, usd: float) -> None:
+        """Count what a summary of its work has cost."""
+        if 0 <= usd < float("inf"):
+            self._cost_beside += usd
+            self._cost = self._cost or 0.0
+            self._draw()
+
+    def news(self) -> tuple[tuple[Mapping[str, object], ...], str, int]:
+        """What it did and said last, and how many tools it used: what a summary is made from."""
+        return self._progress.recent, self._said, self._progress.tools
+
+    def summarise(self, text: str) -> None:
+        """Say what it is doing; progress leaves that as it is."""
+        if text:
+            self._context.tell(summary=text)
+
+    def transcript_end(self, most: int) -> str:
+        """The end of the transcript, from a whole line on."""
+        text = Output(JobFolder(self._context.home, self._context.id)).tail_bytes(most).text.decode("utf-8", "replace")
+        return text.partition("\n")[2] if len(text) >= most else text
+
     def limited(self, seconds: float, why: str) -> None:
-        """Say that it has to wait, and for whom: in the transcript, and on the record."""
+        """Say that it has to wait, and for whom: in the transcript, on the record, and to all who would begin there."""
+        self.was_limited = True
         times = self._limited.get("times")
         times = times + 1 if isinstance(times, int) else 1
         self._limited = {"times": times, "seconds": round(seconds, 3), "why": why[:500], "at": now_ms()}
         self.record({"type": "limited", "seconds": round(seconds, 3), "text": why[:500]})
         self._context.tell(limited=self._limited)
+        with contextlib.suppress(TaskyardError):
+            note_limit(self._context.home, self._provider, seconds)
 
     async def ask(self, question: str) -> str | None:
         """Show that an answer is wanted, and wait for what is sent next."""
         if self._reading.done():
             return None  # nothing can be sent any more
         self._asked = asyncio.get_running_loop().create_future()
-        self._context.tell(needsInput=True, question=question[-2_000:])
+        self._context.tell(needsInput=True, question=question[-2_000:], askedAt=now_ms())
         try:
             return await self._asked
         finally:
             self._asked = None
-            self._context.tell(needsInput=False, question="")
+            self._context.tell(needsInput=False, question="", askedAt=None)
 
     async def messages(self) -> AsyncIterator[str]:
         """What is sent to the agent and answers no question."""
         while (text := await self._sent.get()) is not None:
             yield text
+        self._sent.put_nowait(None)  # for whoever asks in the next turn
+
+    def unread(self) -> list[str]:
+        """What was sent and nobody took: the engine was done, or cannot be told anything while it works."""
+        found: list[str | None] = []
+        while not self._sent.empty():
+            found.append(self._sent.get_nowait())
+        if None in found:
+            self._sent.put_nowait(None)
+        return [text for text in found if text is not None]
 
     def facts(self) -> dict[str, object]:
         """What is known at the end."""
-        cost = {} if self._cost is None else {"costUsd": self._cost}
-        limited = {"limited": self._limited} if self._limited else {}
-        return {"progress": self._progress.to_json(), "usage": self._usage(), **cost, **limited}
+        cost = {} if self._cost is None else {"costUsd": self._cost + self._cost_beside}
+        more = {"limited": self._limited, "session": self.session}
+        known = {name: value for name, value in more.items() if value}
+        return {"progress": self._progress.to_json(), "usage": self._usage(), **cost, **known}
+
+    def _draw(self) -> None:
+        """Draw what it used on its budgets; the first that is used up ends it."""
+        reason = self._budgets.used(Spent(self._progress.tokens, (self._cost or 0.0) + self._cost_beside))
+        if reason and not self.over.done():
+            self.over.set_result(reason)
 
     async def _read(self) -> None:
-        async for text in self._context.messages():
+        async for line in self._context.messages():
+            message = received(line)
             if self._asked is not None and not self._asked.done():
-                self._asked.set_result(text)
+                self._asked.set_result(message.text)
             else:
-                await self._sent.put(text)
+                await self._sent.put(str(message))
         await self._sent.put(None)
         if self._asked is not None and not self._asked.done():
             self._asked.set_result(None)
 
-    def _tell(self) -> None:
-        """Bring record and followers up to date, not more often than anybody looks: what comes too soon waits."""
-        loop = asyncio.get_running_loop()
-        left = self._told_at + _EVERY - time.monotonic()
-        if left > 0:
-            self._later = self._later or loop.call_later(left, self._tell_now)
-        else:
+    def _tell(self, tool: str | None = None) -> None:
+        """Bring record and followers up to date, not more often than anybody looks, and not later either."""
+        self._tool = tool or self._tool
+        wait = self._told_at + _EVERY - time.monotonic()
+        if wait <= 0:
             self._tell_now()
+        elif self._telling is None:
+            self._telling = asyncio.get_running_loop().call_later(wait, self._tell_now)
 
     def _tell_now(self) -> None:
-        if self._later is not None:
-            self._later.cancel()
-        self._later, self._told_at = None, time.monotonic()
+        self._hold_back()
+        self._told_at = time.monotonic()
         self._context.tell(**self.facts())
         self._context.progress(usage=self._usage(), last_tool_name=self._tool)
         self._tool = None
+
+    def _hold_back(self) -> None:
+        if self._telling is not None:
+            self._telling.cancel()
+            self._telling = None
+
+    def close(self) -> None:
+        """Tell and read nothing more: whoever works has the last word."""
+        self._hold_back()
+        self._reading.cancel()
 
     def _usage(self) -> dict[str, int]:
         return {

@@ -13,10 +13,10 @@ import os
 from taskyard import config, engines, paths
 from taskyard.dreaming import memory, sources, standing
 from taskyard.dreaming.sources.source import Project
+from taskyard.engines.choice import chosen
 from taskyard.engines.engine import Brief
-from taskyard.engines.installed import model_for, resolved
 from taskyard.errors import BadValue
-from taskyard.names import check_number
+from taskyard.kinds.checks import check_run
 from taskyard.runtime import here
 from taskyard.runtime.kind import Outcome, Wanted
 from taskyard.typed import NamedTuple
@@ -64,9 +64,8 @@ class Dream(NamedTuple):
         """
         settings = config.load()
         self._check()
-        engine, command = self._chosen(settings)
+        engine, command, model = chosen(self.engine, self.command, self.model, settings)
         cwd = here.folder(self.cwd)
-        model = model_for(engine, self.model, usual=settings.agent_model)
         engines.find(engine).check(Brief("dream", "/", self._env(), model, command))
         place, names = self.place(settings), self.names(settings)
         for name in names:
@@ -136,25 +135,10 @@ class Dream(NamedTuple):
     def _env(self) -> Mapping[str, str]:
         return os.environ if self.env is None else self.env
 
-    def _chosen(self, settings: config.Settings) -> tuple[str, tuple[str, ...]]:
-        """The engine, and the program it runs."""
-        engine, program = resolved(self.engine or settings.engine)
-        if self.command:
-            return engine, tuple(self.command)
-        if program or engine != "command":
-            return engine, program
-        import shlex
-
-        return engine, tuple(shlex.split(settings.agent_command))
-
     def _check(self) -> None:
         if isinstance(self.sources, str) or isinstance(self.command, str):
             raise BadValue("sources and command", "text", "lists of words")
-        check_number("timeout", self.timeout, least=0.001, most=31 * 86_400.0)
-        if self.on_parent_exit not in (None, "kill", "keep"):
-            raise BadValue("on_parent_exit", self.on_parent_exit, '"kill" or "keep"')
-        if self.cwd is not None and not os.path.isdir(self.cwd):
-            raise BadValue("cwd", self.cwd, "a folder that exists")
+        check_run(cwd=self.cwd, timeout=self.timeout, on_parent_exit=self.on_parent_exit)
 
 
 if TYPE_CHECKING:

@@ -29,6 +29,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from taskyard.runtime.kind import Handler
 
+#: Bytes of one message: more than anybody sends at once (`steering.MOST_INPUT`).
+_LONGEST_LINE = 2_000_000
+
 #: How a process ends that was asked to by SIGTERM.
 _ASKED_TO_END = 128 + signal.SIGTERM
 
@@ -94,7 +97,7 @@ async def _read_messages(context: JobContext) -> None:
         await context.take_in(None)  # a job that takes no input
         return
     loop = asyncio.get_running_loop()
-    reader = asyncio.StreamReader()
+    reader = asyncio.StreamReader(limit=_LONGEST_LINE)
     await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), os.fdopen(0, "rb", 0))
     async for line in lines_of(reader):
         await context.take_in(line)

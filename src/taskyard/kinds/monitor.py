@@ -7,11 +7,11 @@ of it is the job's output; whoever started it is told of events while it runs, i
 
 from __future__ import annotations
 
-import os
 import shlex
 
 from taskyard.config import SMALLEST_CAP
 from taskyard.errors import BadText, BadValue, MissingExtra, UsageError
+from taskyard.kinds.checks import LONGEST_TIME, check_run
 from taskyard.kinds.shell import check_env, check_words
 from taskyard.names import check_number, check_text
 from taskyard.runtime.kind import Wanted
@@ -27,9 +27,6 @@ if TYPE_CHECKING:
 
 #: A name for people fits on a line.
 _LONGEST_NAME = 200
-
-#: A month: longer limits are typing errors.
-_LONGEST_TIME = 31 * 86_400.0
 
 #: As servers rank what they log, the least first.
 LEVELS = ("debug", "info", "notice", "warning", "error", "critical", "alert", "emergency")
@@ -153,14 +150,10 @@ class Monitor(NamedTuple):
             if "\n" in self.name or "\r" in self.name:
                 raise BadText("name", "has more than one line")
         check_number("every", self.every, least=2.0, most=86_400.0)
-        check_number("silence", self.silence, least=0.1, most=_LONGEST_TIME)
+        check_number("silence", self.silence, least=0.1, most=LONGEST_TIME)
         check_number("output cap", self.output_cap, least=SMALLEST_CAP, most=1 << 50, whole=True)
         check_env(self.env or {})
-        check_number("timeout", self.timeout, least=0.001, most=_LONGEST_TIME)
-        if self.on_parent_exit not in (None, "kill", "keep"):
-            raise BadValue("on_parent_exit", self.on_parent_exit, '"kill" or "keep"')
-        if self.cwd is not None and not os.path.isdir(self.cwd):
-            raise BadValue("cwd", self.cwd, "a folder that exists")
+        check_run(cwd=self.cwd, timeout=self.timeout, on_parent_exit=self.on_parent_exit)
 
 
 def _check_command(command: str | Sequence[str]) -> None:

@@ -13,6 +13,7 @@ from _collections_abc import Mapping, Sequence  # what every interpreter has loa
 
 from taskyard.config import SMALLEST_CAP
 from taskyard.errors import BadText, BadValue
+from taskyard.kinds.checks import check_run
 from taskyard.names import check_number, check_text
 from taskyard.runtime.kind import Wanted
 from taskyard.typed import NamedTuple
@@ -23,9 +24,6 @@ if TYPE_CHECKING:
 
 #: A name for people fits on a line.
 _LONGEST_NAME = 200
-
-#: A month: longer limits are typing errors.
-LONGEST_TIME = 31 * 86_400.0
 
 
 class Shell(NamedTuple):
@@ -102,17 +100,13 @@ class Shell(NamedTuple):
             check_text("name", self.name, longest=_LONGEST_NAME, allow_empty=False)
             if "\n" in self.name or "\r" in self.name:
                 raise BadText("name", "has more than one line")
-        check_number("timeout", self.timeout, least=0.001, most=LONGEST_TIME, unit="seconds")
         check_number("grace", self.grace, least=0.0, most=3600.0, unit="seconds")
         check_number("output cap", self.output_cap, least=SMALLEST_CAP, most=1 << 50, whole=True, unit="bytes")
         check_number("retries", self.retries, least=0, most=1000, whole=True)
         check_number("retry delay", self.retry_delay, least=0.0, most=3600.0, unit="seconds")
         if self.kind not in ("bash", "monitor"):
             raise BadValue("kind", self.kind, '"bash" or "monitor"')
-        if self.on_parent_exit not in (None, "kill", "keep"):
-            raise BadValue("on_parent_exit", self.on_parent_exit, '"kill" or "keep"')
-        if self.cwd is not None and not os.path.isdir(self.cwd):
-            raise BadValue("cwd", self.cwd, "a folder that exists")
+        check_run(cwd=self.cwd, timeout=self.timeout, on_parent_exit=self.on_parent_exit)
         check_env(self.env or {})
 
     def _check_types(self) -> None:

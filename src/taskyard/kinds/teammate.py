@@ -11,11 +11,12 @@ from __future__ import annotations
 import os
 
 from taskyard import config, engines, paths
+from taskyard.engines.choice import chosen
 from taskyard.engines.engine import Brief, Said
-from taskyard.engines.installed import model_for, resolved
 from taskyard.errors import BadValue, UsageError
+from taskyard.kinds.checks import check_run
 from taskyard.names import check_name, check_number, check_text
-from taskyard.runtime import here
+from taskyard.runtime import families, here
 from taskyard.runtime.kind import Outcome, Wanted
 from taskyard.teamwork.colours import check_colour
 from taskyard.typed import NamedTuple
@@ -82,8 +83,7 @@ class Teammate(NamedTuple):
             BadValue, BadText, BadName: something in it cannot be.
             EngineNotFound: there is no such engine.
         """
-        engine, command = self._chosen()
-        model = model_for(engine, self.model, usual=config.load().agent_model)
+        engine, command, model = chosen(self.engine, self.command, self.model)
         env = os.environ if self.env is None else self.env
         engines.find(engine).check(Brief("", "/", env, model, command))
         return self._replace(engine=engine, command=list(command), model=model).wanted_with(engine)
@@ -133,21 +133,26 @@ class Teammate(NamedTuple):
         from taskyard.teamwork.leash import leashed
         from taskyard.teamwork.running import run
 
-        engine, command = self._chosen()
+        engine, command, model = chosen(self.engine, self.command, self.model)
         env = self._environment(context)
         if command and shutil.which(command[0], path=env.get("PATH")) is None:
             return Outcome(error=f"{command[0]} is not there, or cannot be run")
         hears = _hears(engine, command)
         if self.is_inside and command:
             command = leashed(command, home=context.home, job=context.id)
-        found = engines.find(engine)
-        cwd, settings = here.folder(self.cwd), config.load()
-        model = model_for(engine, self.model, usual=settings.agent_model)
+        found, about = engines.find(engine), ""
+        cwd = here.folder(self.cwd)
 
         async def work(turn: Turn) -> Said:
+            nonlocal found, about
+            task = turn.task.id if turn.task is not None else ""
+            if not task or task != about:  # engines go on where they were: one conversation for all would never end
+                found, about = type(found)(), task
             theirs = {**env, "TASKYARD_INSTANCE": turn.who.instance.id}
-            brief = Brief(turn.prompt, cwd, theirs, model, command, own_tools=settings.agent_tools)
-            return await found.work(brief, turn.watch)
+            if turn.task is not None:
+                theirs[families.VARIABLE] = f"{env['TASKYARD_LIST']}/{turn.task.id}"
+            own_tools = config.load().agent_tools
+            return await found.work(Brief(turn.prompt, cwd, theirs, model, command, own_tools=own_tools), turn.watch)
 
         return await run(self, context, work, hears=hears)
 
@@ -164,18 +169,6 @@ class Teammate(NamedTuple):
             "CLAUDE_CODE_TASK_LIST_ID": name,
         }
 
-    def _chosen(self) -> tuple[str, tuple[str, ...]]:
-        """The engine, and the program it runs."""
-        settings = config.load()
-        engine, program = resolved(self.engine or settings.engine)
-        if self.command:
-            return engine, tuple(self.command)
-        if program or engine != "command":
-            return engine, program
-        import shlex
-
-        return engine, tuple(shlex.split(settings.agent_command))
-
     def _check(self) -> None:
         check_name("an agent", self.name)
         check_name("a team", self.team)
@@ -190,10 +183,7 @@ class Teammate(NamedTuple):
             for word in words:
                 check_text(field, word, longest=100, allow_empty=False)
         check_number("task_timeout", self.task_timeout, least=0.001, most=31 * 86_400.0)
-        if self.on_parent_exit not in (None, "kill", "keep"):
-            raise BadValue("on_parent_exit", self.on_parent_exit, '"kill" or "keep"')
-        if self.cwd is not None and not os.path.isdir(self.cwd):
-            raise BadValue("cwd", self.cwd, "a folder that exists")
+        check_run(cwd=self.cwd, timeout=None, on_parent_exit=self.on_parent_exit)
         if self.plan_first and self.name == "me":
             raise UsageError("Who would approve the plans of `me`? Give the teammate another name.")
 

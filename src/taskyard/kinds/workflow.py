@@ -12,6 +12,7 @@ import sys
 
 from taskyard import kinds, paths
 from taskyard.errors import BadValue
+from taskyard.kinds.checks import check_run
 from taskyard.kinds.shell import Shell
 from taskyard.names import check_number
 from taskyard.runtime import here
@@ -45,6 +46,7 @@ class Workflow(NamedTuple):
     on_parent_exit: str | None = None  #: "kill" or "keep"
     grace: float = 3.0  #: seconds between being asked to end and being made to
     resumes: str | None = None  #: the run to go on with; a new one if not given
+    timeout: float | None = None  #: seconds for this job's part of the run; the definition's if not given
     again: bool = False  #: then also with steps that failed, and what was skipped for them
 
     @property
@@ -93,11 +95,8 @@ class Workflow(NamedTuple):
         """
         workflow = self.checked()
         check_number("grace", self.grace, least=0.0, most=3600.0)
-        if self.on_parent_exit not in (None, "kill", "keep"):
-            raise BadValue("on_parent_exit", self.on_parent_exit, '"kill" or "keep"')
         cwd = os.path.abspath(os.path.join(here.folder(self.cwd), workflow.cwd or ""))
-        if not os.path.isdir(cwd):
-            raise BadValue("cwd", cwd, "a folder that exists")
+        check_run(cwd=cwd, timeout=self.timeout, on_parent_exit=self.on_parent_exit)
         arguments = self._replace(definition=dict(self.definition), env=dict(self.env), cwd=here.folder(self.cwd))
         if any(step.tasks for step in workflow.steps):
             arguments = arguments._replace(
@@ -109,6 +108,7 @@ class Workflow(NamedTuple):
             arguments=arguments._asdict(),
             cwd=cwd,
             on_parent_exit=self.on_parent_exit,
+            timeout=self.timeout or workflow.timeout,
             grace=self.grace,
             is_light=True,
             facts={"steps": len(workflow.steps), **({"run": self.resumes} if self.resumes else {})},

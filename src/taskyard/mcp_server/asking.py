@@ -36,10 +36,19 @@ class Question(NamedTuple):
 
 def question(home: str, job: Job) -> Question | None:
     """What the job asks; None if it asks nothing, or could not be answered."""
-    if job.is_final or not (job.needs_input and job.takes_input) or _went_on(JobFolder(home, job.id)):
+    if job.is_final or not (job.needs_input and job.takes_input):
+        return None
+    if isinstance(asked := job.facts.get("question"), str):  # an agent says itself what it asks, and since when
+        return Question(f"input-{job.facts.get('askedAt')}-{_sum(asked)}", _form(job, asked))
+    if _went_on(JobFolder(home, job.id)):
         return None
     tail = Output(JobFolder(home, job.id)).tail(_LINES, most=_BYTES)
-    return Question(f"input-{tail.next_offset}-{zlib.crc32(tail.text):08x}", _form(job, for_terminal(tail.text)))
+    said = for_terminal(tail.text)
+    return Question(f"input-{tail.next_offset}-{_sum(said)}", _form(job, said))
+
+
+def _sum(text: str) -> str:
+    return f"{zlib.crc32(text.encode('utf-8', 'replace')):08x}"
 
 
 def _went_on(folder: JobFolder) -> bool:
@@ -53,12 +62,11 @@ def _went_on(folder: JobFolder) -> bool:
 def _form(job: Job, said: str) -> Mapping[str, object]:
     schema = {
         "type": "object",
-        "properties": {
-            _FIELD: {"type": "string", "title": "Answer", "description": "Typed into the command as one line."}
-        },
+        "properties": {_FIELD: {"type": "string", "title": "Answer", "description": "Typed in as one line."}},
         "required": [_FIELD],
     }
-    message = f"The command {job.description!r} waits for input:\n\n{said.strip()}"
+    who = "The agent" if job.type == "local_agent" else "The command"
+    message = f"{who} {job.description!r} waits for input:\n\n{said.strip()}"
     return {
         "method": "elicitation/create",
         "params": {"mode": "form", "message": message, "requestedSchema": schema},

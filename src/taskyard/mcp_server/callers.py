@@ -60,6 +60,7 @@ class Caller:
         self._list_calls = ListCalls()
         self._turn = anyio.Lock()  # notices are taken and acknowledged by one call at a time
         self._awaited: dict[str, float] = {}
+        self.at_work: str | None = None  #: the id of the task it put in progress last, while it is
         self._at_end: list[Callable[[], object]] = []
 
     @property
@@ -108,6 +109,13 @@ class Caller:
         finally:
             if not waited.cancelled_caught:
                 self._turn.release()  # whoever waits for it learns that it came too late
+
+    def changed(self, task_id: str, *, works_on_it: bool) -> None:
+        """A task is so by its doing: what it starts from now on is for the one that it works on."""
+        if works_on_it:
+            self.at_work = task_id
+        elif task_id == self.at_work:
+            self.at_work = None
 
     def awaits(self, job_id: str) -> None:
         """It looks after a job by itself, so it needs no notice of it; unless it stops looking."""

@@ -7,14 +7,13 @@ import json
 import time
 from typing import Any
 
-import anyio
-
-from taskyard.errors import JobEnded
 from taskyard.kinds.shell import Shell
-from taskyard.mcp_server import arguments, schemas, words
+from taskyard.mcp_server import arguments, foreground, schemas, words
 from taskyard.mcp_server.answers import Answer
 from taskyard.mcp_server.calls import Call, Spec
+from taskyard.mcp_server.for_task import for_task
 from taskyard.mcp_server.listing import job_facts, jobs_page
+from taskyard.mcp_server.results import agent_data
 from taskyard.mcp_server.task_ids import TaskId
 from taskyard.mcp_server.waiting import waited
 from taskyard.runtime.model import Job
@@ -33,45 +32,9 @@ async def _bash(call: Call, given: arguments.Bash) -> Answer:
     )
     if wants_background:
         check_background()
-        job = await call.caller.jobs.start(spec)
+        job = await call.caller.jobs.start(for_task(call, spec))
         return started(job)
-    job = await _begun(call, spec)
-    try:
-        job = await waited(call, job, _patience(call), until_it_asks=not is_background_disabled())
-        return await (_ended(call, job) if job.is_final else _goes_on(call, job))
-    except BaseException:  # the call was cancelled: whoever gives up a command in the foreground wants it ended
-        with anyio.CancelScope(shield=True):
-            await call.caller.jobs.stop(job.id)
-        raise
-
-
-async def _begun(call: Call, spec: Shell) -> Job:
-    """A command in the foreground; whatever happens meanwhile, it is known then, so that it can be ended."""
-    started: list[Job] = []
-    with anyio.CancelScope(shield=True):
-        started.append(await call.caller.jobs.start(spec, backgrounded=False))
-    return started[0]
-
-
-def _patience(call: Call) -> float | None:
-    """How long a command in the foreground is waited for; where nothing may go on in the background, to its end."""
-    if is_background_disabled():
-        return None
-    return call.patience if call.defer_after is None else min(call.defer_after, call.patience)
-
-
-async def _ended(call: Call, job: Job) -> Answer:
-    return ran(await call.caller.jobs.output(job.id))
-
-
-async def _goes_on(call: Call, job: Job) -> Answer:
-    """The command goes on without a call that waits for it; where its client has a task to look at, also without us."""
-    try:
-        await call.caller.jobs.to_background(job.id, keep=call.defer_after is not None)
-    except JobEnded:
-        return await _ended(call, job)
-    job = await asyncio.to_thread(call.caller.jobs.get, job.id)
-    return await _ended(call, job) if job.is_final else started(job, waited=True)
+    return await foreground.run(call, spec, lambda job: started(job, waited=True))
 
 
 def started(job: Job, *, waited: bool = False) -> Answer:
@@ -82,35 +45,7 @@ def started(job: Job, *, waited: bool = False) -> Answer:
         text += f" It waits for {job.waits_for}."
     if job.needs_input:
         text += " It seems to wait for input: TaskOutput shows what it asks."
-    return Answer(text, job_facts(job), deferred=job.id if waited else None)
-
-
-def ran(found: TaskOutput) -> Answer:
-    """What a command in the foreground answers: its output, and how it ended."""
-    job = found.job
-    said = [found.output] if found.output.strip() else []
-    code = job.end.exit_code if job.end is not None else None
-    is_error = job.status.value != "completed"
-    if is_error:
-        said.append(_how(job))
-    elif not said:
-        said.append("(no output)")
-    data = job_facts(job) | {"output": found.output, "was_truncated": found.was_truncated, "exitCode": code}
-    return Answer("\n".join(said), data, is_error=is_error)
-
-
-def _how(job: Job) -> str:
-    """How a command ended that did not end well."""
-    end = job.end
-    if end is None:
-        return f"Status: {job.status.value}"
-    if end.cause == "exited":
-        return f"Exit code {end.exit_code}"
-    if end.cause == "timeout":
-        return "It was ended after reaching its time limit."
-    if end.cause == "signal":
-        return f"Killed by signal {end.signal}"
-    return f"{end.cause}{': ' + end.error if end.error else ''}"
+    return Answer(text, job_facts(job))
 
 
 async def _output(call: Call, given: arguments.TaskOutput) -> Answer:
@@ -145,7 +80,17 @@ def output_text(data: dict[str, object]) -> str:
     return "\n".join([*head, "output:", str(data["output"])])
 
 
-_HEAD = ("retrieval_status", "task_id", "task_type", "status", "description", "exitCode", "needs_input", "error_text")
+_HEAD = (
+    "retrieval_status",
+    "task_id",
+    "task_type",
+    "status",
+    "description",
+    "exitCode",
+    "needs_input",
+    "summary",
+    "error_text",
+)
 
 
 def _word(value: object) -> str:
@@ -164,7 +109,7 @@ def _of_kind(job: Job) -> dict[str, object]:
     facts = {name: value for name, value in added.items() if isinstance(value, str)}
     if isinstance(error := job.facts.get("error"), str) or (error := job.end.error if job.end else ""):
         facts["error_text"] = error
-    return facts
+    return facts | (agent_data(job) if job.type == "local_agent" else {})
 
 
 async def _stop(call: Call, given: arguments.TaskStop) -> Answer:
@@ -229,7 +174,7 @@ def job_tools() -> tuple[Spec[Any], ...]:
             words.TASK_OUTPUT,
             arguments.TaskOutput,
             _output,
-            schemas.JOB,
+            schemas.OUTPUT,
             reads=True,
             title="Read a job's output",
         ),

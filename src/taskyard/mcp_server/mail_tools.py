@@ -2,21 +2,33 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from typing import Any
 
 from taskyard.app import Yard
-from taskyard.errors import RecipientNotFound
+from taskyard.errors import JobNotFound, RecipientNotFound
+from taskyard.kinds.agent_messages import as_line
 from taskyard.mcp_server import arguments, schemas, words
 from taskyard.mcp_server.answers import Answer
 from taskyard.mcp_server.bounds import LONGEST_TEXT, bounded, shortened
 from taskyard.mcp_server.calls import Call, Spec
+from taskyard.runtime.ids import is_job_id
+from taskyard.runtime.model import Job
 from taskyard.tasklist.message import Message
+
+#: The kind of job that listens while it works.
+AGENT = "local_agent"
 
 EVERYONE = "*"
 
 
 async def _send(call: Call, given: arguments.SendMessage) -> Answer:
+    job = await asyncio.to_thread(_working, call, given.to)
+    if job is not None:
+        await call.caller.jobs.answer(job.id, as_line(call.caller.name, given.message))
+        return Answer(f"Message sent to {given.to}.", {"sent": [given.to], "ids": [job.id]})
+
     def act(yard: Yard) -> Answer:
         me = call.caller.name
         others = [name for name in yard.mail.known() if name != me] if given.to == EVERYONE else [given.to]
@@ -26,6 +38,19 @@ async def _send(call: Call, given: arguments.SendMessage) -> Answer:
         return Answer(f"Message sent to {', '.join(others)}.", {"sent": others, "ids": ids})
 
     return await call.caller.on_list(act)
+
+
+def _working(call: Call, to: str) -> Job | None:
+    """The agent at work that is meant: by the id of its job, or by its name where the caller started it."""
+    jobs = call.caller.yard.jobs
+    if is_job_id(to):
+        try:
+            job = jobs.get(to)
+            return job if job.type == AGENT else None
+        except JobNotFound:
+            pass  # a name may look like an id
+    mine = [job for job in jobs.list() if job.type == AGENT and job.agent_id == call.caller.yard.agent]
+    return next((job for job in reversed(mine) if job.facts.get("name") == to), None)
 
 
 async def _read(call: Call, given: arguments.ReadMail) -> Answer:

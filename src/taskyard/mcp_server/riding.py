@@ -83,6 +83,7 @@ class Riding:
         self._missed = {}
         self._given.update((notice.id, notice) for notice in notices)
         text = [for_model(notices, rest=batch.rest)] if notices else []
+        text += [f"[{report}]" for report in self._yard.jobs.reports(but=but)]
         if mail:
             text.append(f"[{mail} {'message waits' if mail == 1 else 'messages wait'} for you: ReadMail shows them.]")
         return Ride(tuple(text), tuple(to_json(notice) for notice in notices))

@@ -76,6 +76,32 @@ JOB: dict[str, Any] = {
     "retrieval_status": {"enum": ["success", "timeout", "not_ready"]},
 }
 
+#: What an agent took: total_tokens, tool_uses, duration_ms.
+_USAGE: dict[str, Any] = {"type": "object", "additionalProperties": {"type": "integer"}}
+
+AGENT: dict[str, Any] = {
+    name: JOB[name]
+    for name in ("task_id", "task_type", "status", "description", "output_file", "was_truncated", "needs_input")
+} | {
+    "name": {**_TEXT, "description": "By which SendMessage reaches it, beside its id."},
+    "summary": {**_TEXT, "description": "What it is doing, in a sentence or two."},
+    "result": {**_TEXT, "description": "Its final answer; of a long one, the end."},
+    "error_text": {**_TEXT, "description": "Why it did not finish."},
+    "usage": _USAGE,
+    "cost_usd": {"type": "number"},
+    "worktree": {"type": "object", "description": "path and branch, what it began at, and why it was kept."},
+}
+
+#: Of any kind; what a kind does not have is not there.
+OUTPUT: dict[str, Any] = {**AGENT, **JOB}
+
+WORKFLOW: dict[str, Any] = {
+    name: JOB[name] for name in ("task_id", "task_type", "status", "description", "output_file", "needs_input")
+} | {
+    "run": {**_TEXT, "description": "What resume_from takes."},
+    "steps": {"type": "array", "items": {"type": "object"}, "description": "How each step went: id, status, job, why."},
+}
+
 STOPPED: dict[str, Any] = {
     "message": _TEXT,
     "task_id": _TEXT,

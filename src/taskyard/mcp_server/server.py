@@ -10,6 +10,7 @@ from mcp.server.subscriptions import InMemorySubscriptionBus
 
 from taskyard import __version__, config, context
 from taskyard.mcp_server import telemetry, words
+from taskyard.mcp_server.agent_tool import agent_tools
 from taskyard.mcp_server.callers import Callers, OneCaller
 from taskyard.mcp_server.calls import Pace, tools
 from taskyard.mcp_server.deferred import Deferred
@@ -21,6 +22,7 @@ from taskyard.mcp_server.prompts import Prompts
 from taskyard.mcp_server.resources import Resources
 from taskyard.mcp_server.subscribing import Subscriptions
 from taskyard.mcp_server.task_tools import TASK_TOOLS
+from taskyard.mcp_server.workflow_tool import workflow_tools
 from taskyard.mcp_server.yard_server import YardServer
 from taskyard.runtime.requests import is_background_disabled
 
@@ -28,7 +30,7 @@ from taskyard.runtime.requests import is_background_disabled
 def build(callers: Callers, settings: config.Settings) -> YardServer:
     """The server for `callers`."""
     bus = InMemorySubscriptionBus()
-    specs = (*TASK_TOOLS, *job_tools(), *monitor_tools(), *MAIL_TOOLS)
+    specs = (*TASK_TOOLS, *job_tools(), *agent_tools(), *workflow_tools(), *monitor_tools(), *MAIL_TOOLS)
     first = words.INSTRUCTIONS_IN_FOREGROUND if is_background_disabled() else words.INSTRUCTIONS
     guidance = context.guidance([spec.name for spec in specs], interactive=True, team=True)
     server = YardServer(

@@ -11,12 +11,12 @@ from datetime import UTC, datetime
 from taskyard.mcp_server.answers import Answer, result
 from taskyard.mcp_server.asking import Question
 from taskyard.mcp_server.callers import Caller
-from taskyard.mcp_server.job_tools import ran, shown
+from taskyard.mcp_server.job_tools import shown
+from taskyard.mcp_server.results import ended
 from taskyard.mcp_server.task_ids import TaskId
 from taskyard.mcp_server.waiting import last_line
 from taskyard.runtime.folder import JobFolder
 from taskyard.runtime.model import Job
-from taskyard.runtime.output import Output
 from taskyard.view.job_text import state
 
 #: How often to look, in ms: soon at first, then the less often the longer it takes.
@@ -30,13 +30,13 @@ def is_over(task: TaskId, job: Job) -> bool:
 
 def working(caller: Caller, task: TaskId, job: Job) -> dict[str, object]:
     """It goes on."""
-    said = last_line(Output(JobFolder(caller.yard.home, job.id)))
+    said = last_line(caller.yard.home, job)
     return _task(caller, task, job, "working", said or state(job))
 
 
 def asking(caller: Caller, task: TaskId, job: Job, asked: Question) -> dict[str, object]:
     """It goes on when it is answered."""
-    state = _task(caller, task, job, "input_required", "The command waits for input.")
+    state = _task(caller, task, job, "input_required", "It waits for input.")
     return {**state, "inputRequests": {asked.key: asked.request}}
 
 
@@ -46,8 +46,8 @@ async def over(caller: Caller, task: TaskId) -> dict[str, object]:
     job, end = found.job, found.job.end
     if task.until is None and end is not None and end.cause == "stopped":
         by = f" by {end.by}" if end.by else ""
-        return await asyncio.to_thread(_task, caller, task, job, "cancelled", f"The command was stopped{by}.")
-    answer = ran(found) if task.until is None else shown(found, blocked=True)
+        return await asyncio.to_thread(_task, caller, task, job, "cancelled", f"It was stopped{by}.")
+    answer = ended(found) if task.until is None else shown(found, blocked=True)
     state = await asyncio.to_thread(_task, caller, task, job, "completed", "")
     return {**state, "result": _wire(answer)}
 

@@ -13,6 +13,7 @@ from taskyard.mcp_server.bounds import LONGEST_ECHO, shortened, task_data
 from taskyard.mcp_server.calls import Call, Spec
 from taskyard.mcp_server.listing import page, unreadable_in
 from taskyard.mcp_server.updating import delete, update
+from taskyard.shapes import as_object
 from taskyard.tasklist.extras import EXTRAS, labels_of
 from taskyard.tasklist.model import Task
 from taskyard.tasklist.picking import nothing_free
@@ -58,10 +59,18 @@ async def _list(call: Call, given: arguments.TaskList) -> Answer:
 async def _update(call: Call, given: arguments.TaskUpdate) -> Answer:
     try:
         if given.status == "deleted":
-            return await call.caller.on_list(lambda yard: delete(yard.tasks, given))
-        return await call.caller.on_list(lambda yard: update(yard.tasks, given, extras_of(given)))
+            answer = await call.caller.on_list(lambda yard: delete(yard.tasks, given))
+            call.caller.changed(given.task_id, works_on_it=False)
+            return answer
+        answer = await call.caller.on_list(lambda yard: update(yard.tasks, given, extras_of(given)))
+        call.caller.changed(given.task_id, works_on_it=_is_at_work(call, as_object(answer.data["task"]) or {}))
+        return answer
     except TaskNotFound as error:
         return refusal(error, text=model_text.NOT_FOUND) if error.task_id == given.task_id else refusal(error)
+
+
+def _is_at_work(call: Call, task: Mapping[str, object]) -> bool:
+    return task.get("status") == "in_progress" and task.get("owner") == call.caller.yard.agent
 
 
 async def _claim(call: Call, given: arguments.TaskClaim) -> Answer:
@@ -94,6 +103,7 @@ async def _claim(call: Call, given: arguments.TaskClaim) -> Answer:
         task = await call.caller.on_list(act)
     except TaskNotFound as error:
         return refusal(error, text=model_text.NOT_FOUND)
+    call.caller.changed(task.id, works_on_it=task.status.value == "in_progress")
     text = f"Claimed task #{task.id} for {call.caller.name}.\n{model_text.details(_shown(task), {task.id: task})}"
     return Answer(text, {"task": task_data(task)}, task.notes)
 

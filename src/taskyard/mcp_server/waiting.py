@@ -17,6 +17,7 @@ from taskyard.runtime.folder import JobFolder
 from taskyard.runtime.model import Job
 from taskyard.runtime.output import Output
 from taskyard.runtime.output_text import for_terminal
+from taskyard.view.agent_text import agent_line
 
 #: Seconds between two words on how a call stands: at least, and at most.
 _PROGRESS_EVERY, _SILENCE = 1.0, 5.0
@@ -46,7 +47,7 @@ async def _asks(call: Call, job: Job) -> None:
     with followed(JobFolder(call.caller.yard.home, job.id).path) as folder:
         while True:
             names = await folder.news()
-            if names is None or "job.json" in names:
+            if names is None or not {"job.json", "facts.json"}.isdisjoint(names):
                 job = await asyncio.to_thread(call.caller.jobs.get, job.id)
                 if job.needs_input:
                     return
@@ -55,13 +56,14 @@ async def _asks(call: Call, job: Job) -> None:
 async def _narrated(call: Call, job: Job) -> None:
     """Say how it stands when it prints something, though not all the time; and now and then if it does not."""
     began = time.monotonic()
-    output = Output(JobFolder(call.caller.yard.home, job.id))
-    with followed(output.folder.path) as folder:
+    home = call.caller.yard.home
+    with followed(JobFolder(home, job.id).path) as folder:
         await folder.news()
         while True:
             await asyncio.sleep(_PROGRESS_EVERY)
             await _printed(folder, _SILENCE - _PROGRESS_EVERY)
-            line = await asyncio.to_thread(last_line, output)
+            job = await asyncio.to_thread(call.caller.jobs.get, job.id)
+            line = await asyncio.to_thread(last_line, home, job)
             await call.progress(time.monotonic() - began, line or f"{job.description}: {job.status.value}")
 
 
@@ -70,11 +72,13 @@ async def _printed(folder: Folder, seconds: float) -> None:
     until = time.monotonic() + seconds
     while (left := until - time.monotonic()) > 0:
         names = await folder.news(left)
-        if names is None or "output" in names:
+        if names is None or not {"output", "facts.json"}.isdisjoint(names):
             return
 
 
-def last_line(output: Output) -> str:
-    """What was printed last, on one line, made safe; not half of what is being printed right now."""
-    line = " ".join(for_terminal(output.last_line(whole=True)).split())
+def last_line(home: str, job: Job) -> str:
+    """What was printed last, on one line, made safe, not half of what is being printed; of an agent what it is at."""
+    line = agent_line(job)
+    if line is None:
+        line = " ".join(for_terminal(Output(JobFolder(home, job.id)).last_line(whole=True)).split())
     return line if len(line) <= _LONGEST_LINE else line[: _LONGEST_LINE - 1] + "…"

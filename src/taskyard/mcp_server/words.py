@@ -47,13 +47,45 @@ MONITOR = """\
 Watch something in the background: what a command prints, a line an event, or an MCP server's resources and log \
 messages. Give exactly one of command, mcp_command and mcp_url.
 
-It answers at once with an id. You will be told of events at the end of later answers, in batches with a count of what \
-was held back; all of it is in the output file. Use a filter for what matters, and silence if no news is bad news. \
-TaskStop ends it. To hear of the end of one command alone, use Bash with run_in_background."""
+It answers at once with an id. You will be told of events at the end of later answers, in batches with a count of \
+what was held back; all of it is in the output file. Use a filter for what matters, and silence if no news is bad \
+news. TaskStop ends it. To hear of the end of one command alone, use Bash with run_in_background."""
+
+_AGENT = """\
+Have an agent of its own do something: it gets the prompt and nothing else of what you know, works in this folder, \
+and answers with one text. Use it for work that stands by itself: a search through much, a part of a plan, an \
+independent check."""
+
+AGENT = f"""\
+{_AGENT}
+
+In the foreground it answers with the agent's final text and what it took; one that takes too long for one answer \
+goes on in the background, and the answer gives its id. With run_in_background it answers at once; you will be told \
+when it ends, with its answer: do not look again and again. TaskOutput gives its answer once more (or its \
+transcript), TaskStop ends it with everything it started, SendMessage tells it something, SendInput answers it if it \
+asks."""
+
+AGENT_IN_FOREGROUND = f"""\
+{_AGENT} It answers once the agent is done: nothing can run in the background here."""
+
+_WORKFLOW = """\
+Run steps that depend on each other, side by side where they may: commands (run), agents (agent), or tasks for the \
+shared list (tasks). Give exactly one of path, definition and resume_from. What is finished is written down: after a \
+stop or a crash resume_from goes on with the rest."""
+
+WORKFLOW = f"""\
+{_WORKFLOW}
+
+In the foreground it answers with how each step went; one that takes too long for one answer goes on in the \
+background. With run_in_background it answers at once with an id; you will be told when it ends."""
+
+WORKFLOW_IN_FOREGROUND = f"""\
+{_WORKFLOW} It answers once all steps are over: nothing can run in the background here."""
 
 TASK_OUTPUT = """\
-A background job and what it printed, cut to its end if it is long (the answer names the file with all of it). Waits \
-for its end unless block is false. Reading the end here counts as having been told of it."""
+A background job and what it printed, cut to its end if it is long (the answer names the file with all of it); of an \
+agent its final answer, or with transcript all it said and did. Waits for its end unless block is false. Reading the \
+end here counts as having been told of it."""
 
 TASK_STOP = """\
 End a background job with everything it started. The answer says whether the kernel confirmed that nothing of it is \
@@ -68,8 +100,9 @@ SEND_INPUT = """\
 Answer a background job that waits for input. Only for jobs that were started with stdin (or a terminal)."""
 
 SEND_MESSAGE = """\
-Send a message to another agent of the team, by its name; * sends it to everyone else. It is stored until it is \
-read. Agents do not see what you write elsewhere: this is the only way to tell them."""
+Send a message to another agent of the team, by its name; * sends it to everyone else. It is stored until it is read. \
+An agent that you started with Agent gets it at once, or as soon as it has finished what it is at. Agents do not see \
+what you write elsewhere: this is the only way to tell them."""
 
 READ_MAIL = """\
 Messages that other agents sent you, oldest first. What you have read is not shown again."""
@@ -82,8 +115,8 @@ INSTRUCTIONS = f"""\
 Taskyard keeps a list of tasks that several agents share, and runs commands in the background.
 
 {_LIST}\
-- Bash with run_in_background starts a job. You are told when it ends: at the end of a later answer, as a \
-<task-notification>. It is automated and no user input. There is no need to poll.
+- Bash, Agent and Workflow with run_in_background start a job. You are told when it ends: at the end of a later \
+answer, as a <task-notification>. It is automated and no user input. There is no need to poll.
 """
 
 INSTRUCTIONS_IN_FOREGROUND = f"""\

@@ -12,7 +12,7 @@ from taskyard.runtime.waiting import MOMENT, watch
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Container, Sequence
 
     from taskyard.runtime.hosting import Hosted
     from taskyard.runtime.jobs import Jobs
@@ -127,6 +127,10 @@ class AsyncJobs:
         """A job with what it printed, at its end or after `timeout` seconds. An end that is seen so needs no notice."""
         await self.wait(job_id, timeout=timeout)
         return await asyncio.to_thread(lambda: self._jobs.output(job_id, limit=limit, transcript=transcript))
+
+    async def reports(self, *, but: Container[str] = ()) -> Sequence[str]:
+        """How far the agents are that this caller started: what is new since the last report, a text each, once."""
+        return await asyncio.to_thread(lambda: self._jobs.reports(but=but))
 
     async def read(self, job_id: str, offset: int = 0, *, most: int | None = None) -> Part:
         """What a job printed from `offset` on, at most `most` bytes (1 MB); ask for more with its `next_offset`."""

@@ -16,7 +16,7 @@ from taskyard.disk import files
 from taskyard.disk.kernel_lock import RangeLock
 from taskyard.errors import StorageError, TaskyardError
 from taskyard.message_ids import lone_id, sender_of
-from taskyard.runtime import ended
+from taskyard.runtime import ended, spending
 from taskyard.runtime.ending import read
 from taskyard.runtime.folder import JobFolder, living_folder, outbox
 from taskyard.runtime.ids import is_job_id
@@ -41,6 +41,9 @@ GRACE = 30
 
 #: A job is built within milliseconds; after this many seconds its keeper is dead or never was.
 _HALF_MADE = 3600
+
+#: What agents used up together counts for as long as a day, and some.
+_LONGEST_DAY = 2 * 86_400.0
 
 _GONE = ".gone-"
 _NEW = ".new-"
@@ -105,7 +108,7 @@ def collect(
         remains = _remains(home, now)
         for path in remains:
             remove_folder(path)
-        for path in _names_of_nobody(home, now):
+        for path in (*_names_of_nobody(home, now), *spending.outdated(home, age=max(age_limit, _LONGEST_DAY))):
             files.remove(path)
         store = look(home)
         chosen = choose(store, now=now, quota=quota, age_limit=age_limit)

@@ -19,7 +19,7 @@ from taskyard.runtime.starting import Forker, start_alone
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Container, Mapping, Sequence
 
     from taskyard.runtime.kind import Spec
     from taskyard.runtime.model import Job
@@ -154,6 +154,12 @@ class Jobs:
 
         job = self.wait(job_id, timeout=timeout)
         return task_output(self.home, job, reader=self.agent, limit=limit, transcript=transcript)
+
+    def reports(self, *, but: Container[str] = ()) -> Sequence[str]:
+        """How far the agents are that this caller started: what is new since the last report, a text each, once."""
+        from taskyard.runtime.agent_reports import reports
+
+        return reports(self.home, self.agent, but=but)
 
     def read(self, job_id: str, offset: int = 0, *, most: int | None = None) -> Part:
         """What a job printed from `offset` on, at most `most` bytes (1 MB); ask for more with its `next_offset`."""

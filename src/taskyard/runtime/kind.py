@@ -77,6 +77,8 @@ class Wanted(NamedTuple):
     priority: str = "later"  #: of its notices: "next" comes before what the user has queued
     is_silent: bool = False  #: its end is told to no model
     facts: Mapping[str, object] = {}  #: what its kind adds to the record from the start
+    task: str | None = None  #: the task it is for, `list/id`; that of whoever starts it if not given
+    provider: str = ""  #: of an agent: who serves it, as a name; agents there begin no faster than that can take
     is_light: bool = False  #: it only waits for jobs of its own, and takes none of the slots that they need
 
 

@@ -202,6 +202,10 @@ def _with_facts(folder: JobFolder, record: dict[str, object], job: Job) -> Job:
     from taskyard.runtime.facts import shown
 
     facts = shown(folder)
+    if job.type == "local_agent":
+        from taskyard.runtime.agent_reports import reported
+
+        facts |= reported(folder)
     asks = facts.pop("needsInput", False) is True and not job.is_final
     return job._replace(facts={**job.facts, **facts}, needs_input=job.needs_input or asks)
 

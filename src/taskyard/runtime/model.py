@@ -83,6 +83,7 @@ class Job(NamedTuple):
     agent_id: str | None = None  #: who started it, and hears of its end
     parent: str | None = None  #: the job it was started inside
     depth: int = 0  #: how many jobs it is inside of
+    task: str | None = None  #: the task it was started for: its list and id, such as release/7
     waits_for: str = ""  #: while pending: what for
     takes_input: bool = False  #: it has an input or a terminal that anybody can type into
     needs_input: bool = False

@@ -10,7 +10,8 @@ from taskyard.config import Settings
 from taskyard.disk.files import make_private_folder
 from taskyard.disk.processes import process_start, this_host
 from taskyard.errors import BackgroundDisabled, JobNotFound, TooDeep
-from taskyard.runtime import here, looking
+from taskyard.paths import list_name
+from taskyard.runtime import families, here, looking
 from taskyard.runtime.ending import read
 from taskyard.runtime.folder import JobFolder
 from taskyard.runtime.ids import is_job_id, new_id
@@ -70,12 +71,16 @@ class Starter(NamedTuple):
         watcher = None if backgrounded else [os.getpid(), process_start()]
         around: dict[str, object] = {"watcher": watcher, "parent": parent, "depth": depth, "onParentExit": on_exit}
         around |= {"isBackgrounded": backgrounded, "terminal": _terminal(self.home, parent)}
+        task = _task(self.home, wanted, parent)
+        around |= {"root": _root(self.home, parent), "task": task}
+        if task is not None:
+            families.note_task(self.home, task, job_id)
         return {
             "id": job_id,
             "home": self.home,
-            "plan": _plan(self.home, wanted, job_id),
+            "plan": _plan(self.home, wanted, job_id, task),
             "record": {**self._record(spec, wanted, JobFolder(self.home, job_id)), **around},
-            **self._limits(spec, wanted),
+            **self._limits(spec, wanted, depth),
             "after": list(after),
             "after_any": list(after_any),
             "window": window,
@@ -85,12 +90,15 @@ class Starter(NamedTuple):
             "arguments": None if wanted.argv else dict(wanted.arguments or {}),
         }
 
-    def _limits(self, spec: Spec, wanted: Wanted) -> dict[str, object]:
+    def _limits(self, spec: Spec, wanted: Wanted, depth: int) -> dict[str, object]:
         """How it is to be run, and how far it may go."""
         slots = {} if wanted.is_light else {"jobs": self.settings.job_limit}
         if spec.type == "local_bash":
             slots[spec.type] = self.settings.shell_limit
+        if wanted.provider:  # each depth has slots of its own: who waits for one below itself must not keep it from one
+            slots[f"{spec.type}.{depth}" if depth else spec.type] = self.settings.agent_limit
         return {
+            "agents": self._agents(wanted.provider) if wanted.provider else None,
             "grace": wanted.grace,
             "stdin": wanted.stdin,
             "pty": wanted.pty,
@@ -105,6 +113,11 @@ class Starter(NamedTuple):
             "starts_per_minute": self.settings.job_starts_per_minute,
             "event_segments": self.settings.event_segments,
         }
+
+    def _agents(self, provider: str) -> list[object]:
+        """What an agent's start goes by (`keeper.agents.Rules`)."""
+        settings = self.settings
+        return [provider, settings.agent_starts_per_minute, settings.agent_day_tokens, settings.agent_day_cost]
 
     def _record(self, spec: Spec, wanted: Wanted, folder: JobFolder) -> dict[str, object]:
         """What the job's record says from the start; what says nothing is left out."""
@@ -178,13 +191,36 @@ def _depth(home: str, parent: str | None, most: int) -> int:
     return depth
 
 
+def _root(home: str, parent: str | None) -> str | None:
+    """The outermost job that a job inside `parent` is inside of."""
+    if parent is None:
+        return None
+    above = (read(JobFolder(home, parent).record) or {}).get("root")
+    return above if is_job_id(above) else parent
+
+
 def _terminal(home: str, parent: str | None) -> object:
     """The terminal of whoever starts a job; inside another, the one that was started from: its own is no person's."""
     return here.terminal() if parent is None else (read(JobFolder(home, parent).record) or {}).get("terminal")
 
 
-def _plan(home: str, wanted: Wanted, job_id: str) -> dict[str, object]:
+def _task(home: str, wanted: Wanted, parent: str | None) -> str | None:
+    """The task a job is for: as it says, as its starter's environment does, or that of the job around it.
+
+    Raises:
+        BadValue: what is named is no task.
+    """
+    named = wanted.task or os.environ.get(families.VARIABLE)
+    if named:
+        return families.checked(named if "/" in named else f"{list_name()}/{named}")
+    above = (read(JobFolder(home, parent).record) or {}).get("task") if parent is not None else None
+    return above if isinstance(above, str) else None
+
+
+def _plan(home: str, wanted: Wanted, job_id: str, task: str | None) -> dict[str, object]:
     """What is run, and where."""
     env = here.environment() if wanted.env is None else dict(wanted.env)
     env.update(TASKYARD_JOB=job_id, TASKYARD_INSTANCE=job_id, TASKYARD_HOME=home)
+    if task is not None:
+        env[families.VARIABLE] = task
     return {"argv": list(wanted.argv) or _HOST, "cwd": here.folder(wanted.cwd), "env": env, "umask": here.umask()}

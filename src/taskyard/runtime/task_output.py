@@ -7,6 +7,8 @@ call.
 
 from __future__ import annotations
 
+import os
+
 from taskyard.runtime.folder import JobFolder
 from taskyard.runtime.notice import PERSON
 from taskyard.runtime.outboxes import mark_delivered
@@ -34,14 +36,16 @@ def task_output(
 
     With `transcript` also of a job that has a final answer the output itself.
     """
+    folder = JobFolder(home, job.id)
     answer = job.facts.get("result")
-    if isinstance(answer, str) and answer and not transcript:
+    answer = answer if isinstance(answer, str) else ""
+    if not transcript and (answer or os.path.lexists(folder.transcript)):  # who wants an answer wants no transcript
         from taskyard.runtime.output_text import for_model, model_limit
 
         most = model_limit() if limit is None else limit
         text = for_model(answer.encode("utf-8", "replace"), path=job.output_file, limit=most)
     else:
-        text = Output(JobFolder(home, job.id)).for_model(limit)
+        text = Output(folder).for_model(limit)
     is_theirs = (reader or PERSON) == (job.agent_id or PERSON)
     delivered = mark_delivered(home, job.id) if job.is_final and is_theirs else ()
     return TaskOutput(job, text.text, text.was_truncated, delivered)

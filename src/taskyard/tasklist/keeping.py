@@ -13,6 +13,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
+    from taskyard.tasklist.formats.imported import Imported
+
 #: With nothing unfinished only file events matter; this is how long one sleep for them lasts.
 _LONG = 3600.0
 
@@ -85,10 +87,15 @@ class Keeping(ListCore):
             Cycle: its tasks wait for each other. Nothing was added.
             HookRefused: a hook said no to one; `added` names those before it, which stay.
         """
-        from taskyard.tasklist.import_plan import plan_import
         from taskyard.tasklist.portable import parse
 
-        plan = plan_import(parse(text, format, source=""), self.list(), list_name=self.name)
+        return self.add_all(parse(text, format, source=""), agent=agent)
+
+    def add_all(self, imported: Sequence[Imported], *, agent: str | None = None) -> tuple[Task, ...]:
+        """As `import_`, of tasks that were read already."""
+        from taskyard.tasklist.import_plan import plan_import
+
+        plan = plan_import(imported, self.list(), list_name=self.name)
         ids, parts = plan.known_ids(), plan.late_parts()
         added: dict[str, Task] = {}
         try:

@@ -234,15 +234,18 @@ class Loop:
     async def _turn(self, prompt: str, task: Task | None) -> Said:
         """Work on a prompt; what failed for a moment's reason is tried again after a while."""
         await self._change(idle=False)
-        self._watch.record({"type": "prompt", "text": prompt, **({"task": task.id} if task is not None else {})})
+        self._watch.begin(prompt, None if task is None else f"{self._office.list_name}/{task.id}")
         turn = Turn(f"{self._intro}\n\n{prompt}", self._desk.who, task, self._watch)
-        said = await self._once(turn)
-        for delay in _DELAYS:
-            if not said.is_retryable or self.ends:
-                break
-            self._watch.record({"type": "retry", "text": said.error, "after": delay})
-            await asyncio.sleep(delay)
+        try:
             said = await self._once(turn)
+            for delay in _DELAYS:
+                if not said.is_retryable or self.ends:
+                    break
+                self._watch.record({"type": "retry", "text": said.error, "after": delay})
+                await asyncio.sleep(delay)
+                said = await self._once(turn)
+        finally:
+            self._watch.end()
         if not said.error:
             self._last = said.text
         return said

@@ -7,6 +7,7 @@ import os
 import threading
 
 from taskyard import config, hooks, instances, paths
+from taskyard.engines.provider import provider_of
 from taskyard.errors import HookRefused
 from taskyard.hooks.watch import hooks_of
 from taskyard.runtime.folder import JobFolder
@@ -70,7 +71,8 @@ async def _joined(
 ) -> Outcome:
     colour = await office.do(lambda: desk.join(spec.prompt, spec.colour))
     inbox = Inbox(lambda letter: postman.read(letter))
-    watch = Watch(context, inbox, hears=hears, beat=lambda: office.begin(desk.progress))
+    provider = provider_of(spec.engine, spec.command, spec.model)
+    watch = Watch(context, inbox, hears=hears, provider=provider, beat=lambda: office.begin(desk.progress))
     loop = Loop(spec, context, office, desk, inbox, watch, work)
     backend = "in-process" if spec.is_inside else "process"
     postman = Postman(office, desk, inbox, backend=backend, end=lambda why, now: loop.end(why, now=now))

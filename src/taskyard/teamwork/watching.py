@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import time
 
 from taskyard.clock import now_ms
 from taskyard.engines.progress import Progress
+from taskyard.errors import TaskyardError
+from taskyard.runtime import families
+from taskyard.runtime.pace import note_limit
 from taskyard.teamwork import prompts
 from taskyard.teamwork.messages import Recent
+from taskyard.typed import NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,12 +29,24 @@ _EVERY = 1.0
 _BEAT = 15.0
 
 
+class _Account(NamedTuple):
+    """Where a turn began."""
+
+    task: str | None = None
+    began: float = 0.0
+    tools: int = 0
+    cost: float | None = None
+
+
 class Watch:
     """One teammate's watcher: see `taskyard.engines.engine.Watcher`."""
 
-    def __init__(self, context: JobContext, inbox: Inbox, *, hears: bool, beat: Callable[[], None]) -> None:
+    def __init__(
+        self, context: JobContext, inbox: Inbox, *, hears: bool, provider: str, beat: Callable[[], None]
+    ) -> None:
         """`hears`: its engine takes messages while it works; `beat` lets the team know that it gets on."""
         self._context = context
+        self._provider = provider
         self._inbox = inbox
         self._hears = hears
         self._beat = beat
@@ -37,13 +54,52 @@ class Watch:
         self._recent = Recent()
         self._began = time.monotonic()
         self._cost: float | None = None
-        self._limits = 0
+        self._cost_before = 0.0  # of what its engine was asked before: each time that begins to count anew
+        self._tokens_before = 0  # the same: every turn is a conversation of its own
+        self._turn = _Account()
         self._told_at = 0.0
         self._beat_at = time.monotonic()
         self._tool: str | None = None
 
+    def begin(self, prompt: str, task: str | None) -> None:
+        """A turn begins, on a task (`release/7`) or on something else."""
+        self._tokens_before += self._progress.tokens
+        self._progress = self._progress._replace(latest_input=0, output=0)
+        self._turn = _Account(task, time.monotonic(), self._progress.tools, self._cost)
+        if task is not None:
+            families.note_part(self._context.home, task, self._context.id, self._part(task))
+        self.record({"type": "prompt", "text": prompt, **({"task": task.rpartition("/")[2]} if task else {})})
+
+    def end(self) -> None:
+        """The turn is over: what it took is its task's."""
+        if (task := self._turn.task) is not None:
+            families.note_part(self._context.home, task, self._context.id, self._part(task))
+            self._turn = _Account()
+
+    def _part(self, task: str) -> dict[str, object]:
+        """What this task took in all, by this teammate: turns before this one included."""
+        turn = self._turn
+        before = families.part_of(self._context.home, task, self._context.id) or {}
+        took: dict[str, float] = {
+            "total_tokens": self._progress.tokens,
+            "tool_uses": self._progress.tools - turn.tools,
+            "duration_ms": round((time.monotonic() - turn.began) * 1000),
+        }
+        if self._cost is not None:
+            took["costUsd"] = self._cost - (turn.cost or 0.0)
+        known = {name: value for name, value in before.items() if isinstance(value, (int, float))}
+        return {name: value + known.get(name, 0) for name, value in {**dict.fromkeys(known, 0), **took}.items()}
+
+    def limited(self, seconds: float, why: str) -> None:
+        """Say that its provider has too much to do: in the transcript, and to all who would begin there."""
+        self.record({"type": "limited", "seconds": round(seconds, 3), "text": why[:500]})
+        with contextlib.suppress(TaskyardError):
+            note_limit(self._context.home, self._provider, seconds)
+
     def record(self, line: Mapping[str, object]) -> None:
         """Write a line of the transcript."""
+        if line.get("type") in ("prompt", "retry"):
+            self._cost_before = self._cost or 0.0
         self._context.write(json.dumps({"at": now_ms(), **line}, default=str) + "\n")
         self._recent.add(line)
         self._tell()
@@ -62,15 +118,8 @@ class Watch:
     def costs(self, usd: float) -> None:
         """Remember what it has cost so far."""
         if 0 <= usd < float("inf"):
-            self._cost = usd
+            self._cost = self._cost_before + usd
             self._tell()
-
-    def limited(self, seconds: float, why: str) -> None:
-        """Say that it has to wait, and for whom: in the transcript, and on the record."""
-        self._limits += 1
-        told = {"seconds": round(seconds, 3), "why": why[:500]}
-        self.record({"type": "limited", "seconds": told["seconds"], "text": told["why"]})
-        self._context.tell(limited={"times": self._limits, **told, "at": now_ms()})
 
     async def ask(self, question: str) -> str | None:
         """Show that an answer is wanted, and wait for what is sent or mailed next."""
@@ -95,7 +144,7 @@ class Watch:
         """What is known of the work by now."""
         cost = {} if self._cost is None else {"costUsd": self._cost}
         return {
-            "progress": self._progress.to_json(),
+            "progress": {**self._progress.to_json(), "tokenCount": self._tokens},
             "usage": self._usage(),
             "messages": self._recent.shown(),
             **cost,
@@ -112,7 +161,11 @@ class Watch:
 
     def _usage(self) -> dict[str, int]:
         return {
-            "total_tokens": self._progress.tokens,
+            "total_tokens": self._tokens,
             "tool_uses": self._progress.tools,
             "duration_ms": round((time.monotonic() - self._began) * 1000),
         }
+
+    @property
+    def _tokens(self) -> int:
+        return self._tokens_before + self._progress.tokens

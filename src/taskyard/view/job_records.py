@@ -38,6 +38,7 @@ def job_json(job: Job) -> dict[str, object]:
         "agent": job.agent_id,
         "parent": job.parent,
         "depth": job.depth,
+        "task": job.task,
         "on_parent_exit": job.on_parent_exit,
         "tool_use_id": job.tool_use_id,
         "cost_usd": cost_usd(job),
@@ -80,7 +81,11 @@ def _attempt_json(raw: object) -> dict[str, object]:
 
 def cost_usd(job: Job) -> float | None:
     """What a job has cost, where its kind says so: the fact `costUsd`."""
-    cost = job.facts.get("costUsd")
+    return dollars(job.facts.get("costUsd"))
+
+
+def dollars(cost: object) -> float | None:
+    """An amount that was told by somebody; None if it is none."""
     if isinstance(cost, bool) or not isinstance(cost, (int, float)) or not 0 <= cost < float("inf"):
         return None
     return float(cost)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from taskyard.runtime.model import JobStatus
 from taskyard.typed import NamedTuple
+from taskyard.view.figures import Figures
 from taskyard.view.glyphs import JOB_LOOKS, Style, glyph, painted
 from taskyard.view.job_records import cost_usd
 from taskyard.view.text import cut, duration, padded, safe, width
@@ -26,6 +27,7 @@ class JobRow(NamedTuple):
     job: Job
     depth: int = 0  #: how many jobs of the list it is inside of
     last_line: str = ""  #: what it printed last, safe to show
+    total: Figures = Figures()  #: what it took with all that were started inside it
 
 
 def tree(jobs: Iterable[Job]) -> Iterator[tuple[int, Job]]:
@@ -48,7 +50,7 @@ def job_rows(rows: Sequence[JobRow], *, now: int, columns: int, style: Style = S
     """One line per job: `◐ b7k2m3x0q  running  38s  npm test   ✓ 18 passed`."""
     states = [state(row.job) for row in rows]
     ages = [_age(row.job, now) for row in rows]
-    costs = [_cost(row.job) for row in rows]
+    costs = [_cost(row) for row in rows]
     states_wide, ages_wide, costs_wide = (max(map(len, words), default=0) for words in (states, ages, costs))
     names = [f"{_branch(row.depth, style)}{safe(row.job.description)}" for row in rows]
     notes = [_note(row) for row in rows]
@@ -85,8 +87,8 @@ def _branch(depth: int, style: Style) -> str:
     return "  " * (depth - 1) + ("- " if style.ascii else "└ ") if depth else ""
 
 
-def _cost(job: Job) -> str:
-    cost = cost_usd(job)
+def _cost(row: JobRow) -> str:
+    cost = row.total.cost_usd if row.total.jobs else cost_usd(row.job)
     return "" if cost is None else f"${cost:.2f}"
 
 

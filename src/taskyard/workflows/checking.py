@@ -20,12 +20,17 @@ if TYPE_CHECKING:
 #: More steps than these are written by a program, which can use jobs itself.
 MOST_STEPS = 500
 
-_TOP = ("name", "env", "steps", "cwd", "max-parallel")
+_TOP = ("name", "env", "steps", "cwd", "max-parallel", "timeout")
 _WORK = ("run", "agent", "tasks")
 _STEP = (
     "id", *_WORK, "needs", "env", "timeout", "retries", "retry-delay", "if", "cwd", "continue-on-error", "on-failure",
 )  # fmt: skip
-_AGENT = ("prompt", "engine", "command", "agent_type", "name", "description", "model")
+_AGENT = (
+    "prompt", "engine", "command", "agent_type", "name", "description", "model", "worktree", "max_tokens", "max_cost",
+)  # fmt: skip
+
+#: What values of an agent are, where they are not text.
+_NOT_TEXT: Mapping[str, tuple[type, ...]] = {"worktree": (bool,), "max_tokens": (int,), "max_cost": (int, float)}
 _TASK = ("subject", "description", "owner", "needs")
 _ID = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,63}", re.ASCII)
 
@@ -53,6 +58,7 @@ class Checking(Values):
             self.env(top, (), "the workflow"),
             self.text(top, "cwd", (), "the workflow"),
             self.whole(top, "max-parallel", (), "the workflow", least=1, most=1000),
+            self.time(top, "timeout", (), "the workflow", least=0.001),
         )
         self._check_ids(steps)
         self._check_needs(found)
@@ -104,8 +110,10 @@ class Checking(Values):
         if words is None or not all(isinstance(word, str) for word in words):
             self.refuse((*here, "command"), f"{where}: `command` of its agent must be a list of words")
         for name, value in found.items():
-            if name != "command" and not isinstance(value, str):
-                self.refuse((*here, name), f"{where}: `{name}` of its agent must be text")
+            kinds = _NOT_TEXT.get(name, (str,))
+            if name != "command" and type(value) not in kinds:
+                words_for = {bool: "true or false", int: "a number"}.get(kinds[0], "text")
+                self.refuse((*here, name), f"{where}: `{name}` of its agent must be {words_for}")
         self.places(str(found["prompt"]), here, f"{where}: `agent`")
         return found
 

@@ -53,6 +53,7 @@ class Definition(NamedTuple):
     env: Mapping[str, str] = {}
     cwd: str | None = None
     most_at_once: int | None = None
+    timeout: float | None = None  #: seconds for all of it
 
     def step(self, step_id: str) -> Step:
         """The step of an id that is there."""

@@ -31,7 +31,7 @@ def read_file(path: str, *, has_agents: bool) -> tuple[Definition, dict[str, obj
         NotFound, StorageError: the file cannot be read.
     """
     file = os.path.basename(path)
-    raw, lines = parsed(_text(path), file)
+    raw, lines = parsed(text_of(path), file)
     return Checking(file, lines, has_agents=has_agents).definition(raw)
 
 
@@ -44,21 +44,27 @@ def check(raw: object, *, has_agents: bool) -> tuple[Definition, dict[str, objec
     return Checking("", {}, has_agents=has_agents).definition(raw)
 
 
-def parsed(text: str, file: str = "") -> tuple[object, Lines]:
-    """The data in a text, and the line of each part where that is known."""
+def parsed(text: str, file: str = "", *, what: str = "A workflow") -> tuple[object, Lines]:
+    """The data in a text, and the line of each part where that is known; `what` it is, for the error."""
     if text.lstrip().startswith("{"):
         return _json(text, file), {}
     try:
         from taskyard.workflows.yaml_text import BadYaml, load
     except ModuleNotFoundError as error:
-        raise MissingExtra("A workflow in YAML", "workflows", error.name or "") from error
+        raise MissingExtra(f"{what} in YAML", "workflows", error.name or "") from error
     try:
         return load(text)
     except BadYaml as error:
         raise BadWorkflow(file, f"it {error}", line=error.line) from None
 
 
-def _text(path: str) -> str:
+def text_of(path: str) -> str:
+    """The text of a file that its owner names.
+
+    Raises:
+        BadWorkflow: it is no text.
+        NotFound, StorageError: the file cannot be read.
+    """
     # The last part may be a link: a file that its owner names is not one that others planted.
     try:
         data = files.read(os.path.realpath(path), most=LARGEST)

@@ -46,8 +46,8 @@ def test_every_command_answers_with_the_same_record_of_a_job() -> None:
     keys = documented("A job")
     assert documented("An attached run") == ["code", "interrupted", "backgroundTaskId", "backgroundedByUser"]
     own = {
-        "ps": {"last_line"},
-        "ps --all": {"last_line"},
+        "ps": {"last_line", "total"},
+        "ps --all": {"last_line", "total"},
         "send": {"sent", "eof"},
         "pause": {"changed"},
         "resume": {"changed"},

@@ -10,7 +10,7 @@ from taskyard import config
 from taskyard.cli.job.attached import Attached, Seen
 from taskyard.cli.job.keyboard import Keyboard, window
 from taskyard.cli.job.keys import background_key
-from taskyard.cli.job.live_output import LiveOutput
+from taskyard.cli.job.live_output import LiveOutput, Nothing
 from taskyard.cli.job.screen_modes import ScreenModes
 from taskyard.cli.job.shared import exit_code
 from taskyard.cli.job.signals import Signals
@@ -49,10 +49,31 @@ def run(
     reads: bool = False,
 ) -> int:
     """Start a job, watch it, and end as it did. It may have a terminal, or read our input."""
-    key = background_key(config.load().background_key)
     if not args.as_json:
         for text in warnings:
             warn(text)
+    seen = watch(args, jobs, spec, after=after, after_any=after_any, pty=pty, reads=reads)
+    code = code_of(seen)
+    if args.as_json:
+        answer(args, lambda: seen_json(seen, code), list, warnings=warnings)
+    else:
+        tell(args, seen)
+    return code
+
+
+def watch(
+    args: Args,
+    jobs: Jobs,
+    spec: Spec,
+    *,
+    after: Sequence[str] = (),
+    after_any: Sequence[str] = (),
+    pty: bool = False,
+    reads: bool = False,
+    shows: bool = True,
+) -> Seen:
+    """Start a job and stay with it; what is seen in the end. Without `shows`, nothing of its output is."""
+    key = background_key(config.load().background_key)
     with Signals() as signals:
         is_screen = pty and is_terminal(sys.stdin) and is_terminal(sys.stdout) and not args.as_json
         job = jobs.start(
@@ -62,17 +83,11 @@ def run(
             after_any=after_any,
             window=window() if is_screen else None,
         )
-        seen = _watched(args, jobs, job, signals, key, is_screen=is_screen, reads=reads)
-    code = _code(seen)
-    if args.as_json:
-        answer(args, lambda: _json(seen, code), list, warnings=warnings)
-    else:
-        _tell(args, seen)
-    return code
+        return _watched(args, jobs, job, signals, key, is_screen=is_screen, reads=reads, shows=shows)
 
 
 def _watched(
-    args: Args, jobs: Jobs, job: Job, signals: Signals, key: Key | None, *, is_screen: bool, reads: bool
+    args: Args, jobs: Jobs, job: Job, signals: Signals, key: Key | None, *, is_screen: bool, reads: bool, shows: bool
 ) -> Seen:
     how = "raw" if is_screen else "lines" if reads else "keys"
     hint = _hint(key)
@@ -80,14 +95,15 @@ def _watched(
         say(args, f"({hint}; all other keys go to the command)")
     # With --json standard output is for the answer alone.
     out = _bytes(sys.stderr if args.as_json else sys.stdout)
-    wanted = not args.quiet and (args.as_json or is_terminal(sys.stdout))
+    wanted = not args.quiet and (args.as_json or not shows or is_terminal(sys.stdout))
+    text = (TerminalText(colours=True) if not is_screen and out.isatty() else None) if shows else Nothing()
     live = LiveOutput(
         jobs,
         job,
         out=out,
         status=StatusLine(style(args, sys.stderr), wanted=wanted),
         modes=ScreenModes() if is_screen else None,
-        text=TerminalText(colours=True) if not is_screen and out.isatty() else None,
+        text=text,
     )
     reads = is_screen or reads
     return Attached(jobs, job, signals=signals, keyboard=Keyboard(how, key), live=live, hint=hint, reads=reads).watch()
@@ -107,14 +123,15 @@ def _hint(key: Key | None) -> str:
     return "" if key is None else f"{key.name} moves it to the background"
 
 
-def _code(seen: Seen) -> int:
+def code_of(seen: Seen) -> int:
     """What the command line ends with: the signal that made us leave, or how the job ended."""
     if seen.signal:
         return 128 + seen.signal
     return 0 if seen.moved else exit_code([seen.job])
 
 
-def _json(seen: Seen, code: int) -> dict[str, object]:
+def seen_json(seen: Seen, code: int) -> dict[str, object]:
+    """What came of it, for programs."""
     return {
         **job_json(seen.job),
         "code": code,
@@ -124,7 +141,7 @@ def _json(seen: Seen, code: int) -> dict[str, object]:
     }
 
 
-def _tell(args: Args, seen: Seen) -> None:
+def tell(args: Args, seen: Seen) -> None:
     """Say what the output and the exit code do not."""
     job, end = seen.job, seen.job.end
     if end is None:

@@ -7,6 +7,8 @@ import time
 
 from taskyard.runtime.folder import JobFolder
 from taskyard.runtime.output import Output
+from taskyard.shapes import as_object
+from taskyard.view.agent_text import agent_line
 from taskyard.view.job_text import state
 from taskyard.view.text import duration, safe
 
@@ -29,8 +31,23 @@ _SILENT = 5.0
 #: Seconds between two drawings of the status line: while nothing comes, and while something does.
 _DRAW_EVERY, _DRAW_LEAST = 1.0, 0.1
 
+#: Characters of what an agent is at: the keys stand behind it.
+_LONGEST_LINE = 60
+
 #: Read at a time; after so many parts we look whether somebody wants something.
 _CHUNK, _PARTS = 1 << 18, 8
+
+
+class Nothing:
+    """Shows none of an output: of an agent's people want the answer, and what it is at."""
+
+    def feed(self, data: bytes) -> str:
+        """Nothing of it."""
+        return ""
+
+    def finish(self) -> str:
+        """Nor in the end."""
+        return ""
 
 
 class LiveOutput:
@@ -44,7 +61,7 @@ class LiveOutput:
         out: BinaryIO,
         status: StatusLine,
         modes: ScreenModes | None = None,
-        text: TerminalText | None = None,
+        text: TerminalText | Nothing | None = None,
     ) -> None:
         """Show `job`.
 
@@ -122,6 +139,7 @@ class LiveOutput:
             words.append(f"waits for {safe(job.waits_for)}")
         elif now - self._printed_at >= _SILENT:
             words.append(f"no output for {duration(now - self._printed_at)}")
+        words += _of_agent(job)
         if job.attempt > 1:
             words.append(f"attempt {job.attempt} of {job.retries + 1}")
         return words
@@ -140,3 +158,13 @@ class LiveOutput:
         if self._modes is not None:
             sys.stdout.write(self._modes.reset())
             sys.stdout.flush()
+
+
+def _of_agent(job: Job) -> list[str]:
+    """What an agent used so far, and what it is at."""
+    if (line := agent_line(job)) is None:
+        return []
+    usage = as_object(job.facts.get("usage")) or {}
+    counts = ((usage.get("tool_uses"), "tools"), (usage.get("total_tokens"), "tokens"))
+    used = [f"{count:,} {what}" for count, what in counts if isinstance(count, int) and count]
+    return [*used, *([line[:_LONGEST_LINE]] if line else [])]

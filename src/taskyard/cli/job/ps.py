@@ -6,6 +6,9 @@ from taskyard.cli.command import Command
 from taskyard.cli.job.shared import jobs_of
 from taskyard.cli.output import answer, columns, say, style
 from taskyard.clock import now_ms
+from taskyard.runtime.families import with_all_inside
+from taskyard.view.agent_text import agent_line
+from taskyard.view.figures import up_the_tree
 from taskyard.view.job_records import job_json
 from taskyard.view.job_text import JobRow, job_rows, tree
 
@@ -42,7 +45,10 @@ def show(args: Args, jobs: Jobs, found: Sequence[Job], wrong: Sequence[str] = ()
         say(args, _NONE if not args.all else "No job was ever started here.")
     return answer(
         args,
-        lambda: [{**job_json(row.job), "last_line": row.last_line} for row in rows_of(jobs, found)],
+        lambda: [
+            {**job_json(row.job), "last_line": row.last_line, "total": row.total.to_json()}
+            for row in rows_of(jobs, found)
+        ],
         lambda: lines_of(args, rows_of(jobs, found)),
         ids=(job.id for _, job in tree(found)),
         warnings=wrong,
@@ -55,12 +61,15 @@ def lines_of(args: Args, rows: Sequence[JobRow]) -> list[str]:
 
 
 def rows_of(jobs: Jobs, found: Sequence[Job], *, most: int | None = None) -> list[JobRow]:
-    """Jobs as a tree, the first `most` of them, with what each printed last."""
+    """Jobs as a tree, the first `most` of them, with what each printed last and took, all inside it among that."""
     rows = list(tree(found))[:most]
-    return [JobRow(job, depth, _last_line(jobs.home, job)) for depth, job in rows]
+    totals = up_the_tree(with_all_inside(jobs.home, found), now_ms())
+    return [JobRow(job, depth, _last_line(jobs.home, job), totals[job.id]) for depth, job in rows]
 
 
 def _last_line(home: str, job: Job) -> str:
+    if (line := agent_line(job)) is not None:
+        return line
     from taskyard.errors import StorageError
     from taskyard.runtime.folder import JobFolder
     from taskyard.runtime.output import Output
@@ -76,8 +85,8 @@ def _last_line(home: str, job: Job) -> str:
 PS = Command(
     _run,
     _arguments,
-    "The jobs of this user, whoever started them: state, how long each has run, what it is, what it printed last.\n"
-    "Jobs that were started inside another stand below it.",
+    "The jobs of this user, whoever started them: state, how long each has run, what it has cost with all inside it,\n"
+    "what it is, what it printed last. Jobs that were started inside another stand below it.",
     examples=(
         "taskyard ps",
         "taskyard ps --watch",

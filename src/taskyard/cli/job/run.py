@@ -9,7 +9,8 @@ from taskyard.cli.job.shared import EXITS, as_our_fault, jobs_of
 from taskyard.cli.output import answer
 from taskyard.cli.values import assignment, seconds, seconds_or_none, size, whole
 from taskyard.errors import BadValue, Damaged, UsageError
-from taskyard.kinds.shell import LONGEST_TIME, Shell
+from taskyard.kinds.checks import LONGEST_TIME
+from taskyard.kinds.shell import Shell
 from taskyard.runtime.sinks import load_sinks
 from taskyard.view.job_records import job_json
 

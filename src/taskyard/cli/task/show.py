@@ -7,8 +7,10 @@ from taskyard.cli.output import answer, open_yard, style
 from taskyard.cli.task.shown import look, open_blockers, rows
 from taskyard.cli.values import task_id
 from taskyard.clock import now_ms
+from taskyard.runtime.families import of_task
 from taskyard.shapes import as_object
 from taskyard.tasklist import extras
+from taskyard.view.figures import together
 from taskyard.view.glyphs import painted
 from taskyard.view.records import task_json
 from taskyard.view.text import duration, safe
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
     from taskyard.cli.command import Args
     from taskyard.cli.parser import Parser
     from taskyard.tasklist.model import Lease, Task
+    from taskyard.view.figures import Figures
 
 #: Of an acceptance command's output this much is shown; the rest is in `--json`.
 _LAST_LINES = 5
@@ -34,17 +37,20 @@ def _run(args: Args) -> int:
     with open_yard(args) as yard:
         task = yard.tasks.get(args.id)
         waits_for = open_blockers(yard, task)
+        took = together(of_task(yard.home, f"{yard.tasks.name}/{task.id}"), now_ms())
         return answer(
             args,
-            lambda: task_json(task, open_blockers=waits_for),
-            lambda: _lines(args, yard, task, waits_for),
+            lambda: {**task_json(task, open_blockers=waits_for), "took": took.to_json()},
+            lambda: _lines(args, yard, task, waits_for, took),
             ids=[task.id],
         )
 
 
-def _lines(args: Args, yard: Yard, task: Task, waits_for: list[str]) -> Iterator[str]:
+def _lines(args: Args, yard: Yard, task: Task, waits_for: list[str], took: Figures) -> Iterator[str]:
     yield from rows(args, yard, [task])
     facts = [*_facts(yard, task, waits_for), *_extras(task)]
+    if took.jobs:
+        facts.append(("took", took.in_words()))
     width = max(len(name) for name, _ in facts)
     look_of = style(args)
     for name, value in facts:

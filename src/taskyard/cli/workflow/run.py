@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from taskyard.cli.command import Command
 from taskyard.cli.job.shared import EXITS, start_or_watch
-from taskyard.cli.values import assignment
+from taskyard.cli.values import assignment, seconds
 from taskyard.kinds.workflow import Workflow
 
 TYPE_CHECKING = False
@@ -22,6 +22,7 @@ def _arguments(parser: Parser) -> None:
 
 def _how(parser: Parser) -> None:
     parser.add("-d", "--detach", action="store_true", help="Leave it in the background, and print its id.")
+    parser.add("--timeout", type=seconds, metavar="TIME", help="End it after this long: 90s, 10m; resume goes on.")
     parser.add("--on-parent-exit", choices=("kill", "keep"), help="When whoever started it ends.")
 
 
@@ -42,7 +43,7 @@ def _resume(args: Args) -> int:
 
 
 def _started(args: Args, spec: Workflow) -> int:
-    return start_or_watch(args, spec._replace(on_parent_exit=args.on_parent_exit))
+    return start_or_watch(args, spec._replace(on_parent_exit=args.on_parent_exit, timeout=args.timeout))
 
 
 RUN = Command(

@@ -17,6 +17,7 @@ from taskyard.runtime.folder import JobFolder
 from taskyard.runtime.keeper.idle import Idle
 from taskyard.runtime.liveness import keeper_of
 from taskyard.runtime.model import JobStatus
+from taskyard.typed import cast
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -65,11 +66,11 @@ class Queue(Idle):
             if not _has_slot(lock, self._request.slots[name]):
                 self._give_back()
                 return self._limit(name)
-        if self._request.starts_per_minute and (seconds := self._until_a_start()):
+        reason, seconds = self._start() if self._request.agents is None else self._agents_turn()
+        if reason:
             self._give_back()
             self._next = time.monotonic() + seconds
-            return self._rate(seconds)
-        return ""
+        return reason
 
     def _open(self) -> None:
         """Open the files of our slots, made by the first who needs them."""
@@ -93,14 +94,23 @@ class Queue(Idle):
                 self.refused = f"it was to run after job {other}, which {_HOW[status]}"
         return bool(self.refused)
 
-    def _until_a_start(self) -> float:
+    def _start(self) -> tuple[str, float]:
+        """Count a start; or what keeps it from beginning, and for how many seconds."""
+        if not (limit := self._request.starts_per_minute):
+            return "", 0.0
         from taskyard.runtime.keeper.starts import ask
 
-        return ask(f"{self._request.home}/slots/starts", self._request.starts_per_minute)
-
-    def _rate(self, seconds: float) -> str:
+        seconds = ask(f"{self._request.home}/slots/starts", limit)
+        if not seconds:
+            return "", 0.0
         moment = time.strftime("%H:%M:%S", time.localtime(time.time() + seconds + 0.999))
-        return f"a start (at most {self._request.starts_per_minute} a minute), until {moment}"
+        return f"a start (at most {limit} a minute), until {moment}", seconds
+
+    def _agents_turn(self) -> tuple[str, float]:
+        from taskyard.runtime.keeper.agents import Rules, Waits, turn
+
+        rules = Rules(*cast("tuple[str, int, int, float]", self._request.agents))  # made by `requests`
+        return turn(self._request.home, rules, lambda: Waits(*self._start()))
 
     def _give_back(self) -> None:
         for lock, _ in self._locks:
@@ -111,9 +121,9 @@ class Queue(Idle):
         for lock, _ in self._locks:
             lock.close()
 
-    def _limit(self, *names: str) -> str:
-        limits = ", ".join(f"{self._request.slots[name]} {name}" for name in names)
-        return f"a slot (at most {limits} at once)"
+    def _limit(self, name: str) -> str:
+        kind, _, inside = name.partition(".")
+        return f"a slot (at most {self._request.slots[name]} {kind}{' inside others' if inside else ''} at once)"
 
     def woken(self) -> None:
         """The time has come to look, or something happened."""

@@ -42,6 +42,7 @@ class Request(NamedTuple):
     retry_delay: float = 1.0  #: seconds before the second attempt; twice as long before each further one
     window: Sequence[int] | None = None  #: rows and columns of its terminal
     transcript: bool = False  #: its output is a link to a transcript of its own
+    agents: Sequence[object] | None = None  #: what an agent's start goes by: the fields of `agents.Rules`
 
 
 _PLAN = Request._fields.index("plan")

@@ -29,19 +29,24 @@ _SOON = 0.01
 _BLOCK = 4096
 
 
-def ask(path: str, limit: int, *, now: int | None = None) -> float:
-    """Count a start, if there may be one now: 0. Else how many seconds it is until there may be."""
+def ask(path: str, limit: int, *, now: int | None = None, count: bool = True) -> float:
+    """Count a start, if there may be one now: 0. Else how many seconds it is until there may be.
+
+    Without `count` it is only asked.
+    """
     with RangeLock(path) as lock:
         if not lock.try_take(_LOCK):
             return _SOON
         now = int(elapsed() * 1000) if now is None else now
-        count = os.fstat(lock.fd).st_size // _MOMENT.size
-        if count >= limit:
-            (moment,) = _MOMENT.unpack(os.pread(lock.fd, _MOMENT.size, (count - limit) * _MOMENT.size))
+        known = os.fstat(lock.fd).st_size // _MOMENT.size
+        if known >= limit:
+            (moment,) = _MOMENT.unpack(os.pread(lock.fd, _MOMENT.size, (known - limit) * _MOMENT.size))
             age = now - int(moment)
             if 0 <= age < MINUTE:  # a moment to come is one of before the machine's last start
                 return (MINUTE - age) / 1000
-        os.pwrite(lock.fd, _MOMENT.pack(now), count * _MOMENT.size)
-        if count % _BLOCK == 0 and count > limit:
-            punch(lock.fd, 0, (count - limit) * _MOMENT.size // _BLOCK * _BLOCK)
+        if not count:
+            return 0.0
+        os.pwrite(lock.fd, _MOMENT.pack(now), known * _MOMENT.size)
+        if known % _BLOCK == 0 and known > limit:
+            punch(lock.fd, 0, (known - limit) * _MOMENT.size // _BLOCK * _BLOCK)
         return 0.0

@@ -34,10 +34,12 @@ def crew(shell: Shell) -> Iterator[Yard]:
 
 @pytest.mark.req("M-01")
 def test_a_team_is_founded_listed_shown_and_removed(shell: Shell) -> None:
-    assert shell("team", "list").out == "No teams. `taskyard team create` founds one.\n"
+    assert (
+        shell("team", "list").out == "No teams. `taskyard team up` has one work; `taskyard team create` founds one.\n"
+    )
     assert shell("team", "create", "crew", "--lead", "ada").out == "Team crew, led by ada is there.\n"
     assert shell("team", "join", "crew", "bob").out == "bob is in team crew now.\n"
-    assert shell("team", "list").out == "crew  2 members, led by ada\n"
+    assert shell("team", "list").out == "crew  2 members, led by ada: 2 unknown\n"
 
     shown = shell("team", "show", "crew").out
     assert shown.splitlines()[0] == "Team crew, led by ada"
@@ -92,7 +94,8 @@ def test_removing_with_force_works_with_living_members_and_frees_their_tasks(she
     removed = shell.json("team", "remove", "crew", "--force")
 
     assert refused.error["members"] == ["bob"]
-    assert removed == {"team": "crew", "members": ["ada", "bob"], "released": ["1"]}
+    assert (removed["team"], removed["members"], removed["released"]) == ("crew", ["ada", "bob"], ["1"])
+    assert (removed["stopped"], removed["left"]) == ([], ["bob"])  # a process that is none of ours is left alone
 
 
 @pytest.mark.req("M-01")
@@ -116,3 +119,28 @@ def test_who_is_meant_must_be_said(shell: Shell, crew: Yard) -> None:
 def test_an_unknown_team_or_member_names_the_nearest(shell: Shell, crew: Yard) -> None:
     assert "Nearest: crew." in shell("team", "show", "crwe").err
     assert "Nearest: ada." in shell("team", "leave", "crew", "adda").err
+
+
+@pytest.mark.req("M-03")
+def test_an_agent_from_outside_says_that_it_gets_on(shell: Shell, crew: Yard) -> None:
+    shell("team", "join", "crew", "bob", "--pid", str(os.getpid()))
+
+    assert shell("team", "progress", "crew", "bob").out == "bob is at work.\n"
+    assert {one["name"]: one["liveness"] for one in shell.json("team", "show", "crew")["members"]}["bob"] == "alive"
+    assert shell("team", "progress", "crew", "bob", "--idle").out == "bob is idle.\n"
+    assert shell("team", "list").out == "crew  2 members, led by ada: 1 idle, 1 unknown\n"
+    assert shell("team", "progress", "crew", "eve").code == 4
+
+
+def test_the_task_in_hand_is_shown(shell: Shell, crew: Yard) -> None:
+    shell("team", "join", "crew", "bob")
+    crew.tasks.start(crew.tasks.create("Port").id, agent="bob")
+    assert shell("team", "show", "crew").out.splitlines()[2].split() == ["bob", "unknown", "external", "#1", "Port"]
+    assert shell.json("team", "show", "crew")["members"][1]["task"] == "1"
+
+
+def test_names_of_teams_members_and_engines_are_completed(shell: Shell, crew: Yard) -> None:
+    shell("team", "join", "crew", "bob")
+    assert shell("__complete", "--", "team", "show", "cr").out == "crew\t2 members\n"
+    assert shell("__complete", "--", "team", "leave", "crew", "").out.splitlines() == ["ada\t", "bob\t"]
+    assert shell("__complete", "--", "team", "up", "--engine", "comm").out.startswith("command\t")

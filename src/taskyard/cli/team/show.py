@@ -1,0 +1,73 @@
+"""`taskyard team show`: who is in a team, who of them lives, and what each has in hand."""
+
+from __future__ import annotations
+
+from taskyard.cli.command import Command
+from taskyard.cli.output import answer, open_yard, style
+from taskyard.cli.team.records import named, team_json
+from taskyard.view.glyphs import painted
+from taskyard.view.text import padded, safe, width
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from taskyard.cli.command import Args
+    from taskyard.cli.parser import Parser
+    from taskyard.crew.roster import Place
+    from taskyard.tasklist.team_record import Team
+
+_TOKENS = {"alive": "pass", "idle": "default", "stalled": "warn", "dead": "fail", "unknown": "muted"}
+
+
+def one_team(parser: Parser) -> None:
+    """An argument for the name of a team."""
+    parser.add("team", metavar="TEAM", help="Its name.")
+
+
+def _show(args: Args) -> int:
+    from taskyard.crew.roster import roster
+
+    with open_yard(args) as yard:
+        team = yard.teams.get(args.team)
+        places = roster(yard, team.name)
+    data = {**team_json(team), "members": [_json(place) for place in places]}
+    return answer(args, lambda: data, lambda: _lines(args, team, places), ids=(place.member.name for place in places))
+
+
+def _lines(args: Args, team: Team, places: Sequence[Place]) -> Iterator[str]:
+    yield f"Team {named(team)}"
+    widest = max((width(safe(place.member.name)) for place in places), default=0)
+    for place in places:
+        lead = "  lead" if place.member.name == team.lead else ""
+        alive = painted(f"{place.liveness:<7}", _TOKENS[place.liveness], style(args))
+        job = f"  {place.job.id}" if place.job is not None else ""
+        task = f"  #{place.task.id} {safe(place.task.subject)}" if place.task is not None else ""
+        row = f"  {padded(safe(place.member.name), widest)}  {alive}  {place.member.kind}{lead}{job}{task}"
+        yield row.rstrip()
+        if place.job is not None and place.job.needs_input:
+            question = safe(str(place.job.facts.get("question", "")))
+            yield f"    asks: {question}  `taskyard send {place.job.id} 'ANSWER'`"
+
+
+def _json(place: Place) -> dict[str, object]:
+    return {
+        "name": place.member.name,
+        "kind": place.member.kind,
+        "liveness": place.liveness,
+        "state": place.member.state,
+        "pid": place.member.pid or None,
+        "job": place.job.id if place.job is not None else None,
+        "needs_input": place.job is not None and place.job.needs_input,
+        "task": place.task.id if place.task is not None else None,
+        "colour": place.member.colour,
+    }
+
+
+SHOW = Command(
+    _show,
+    one_team,
+    "The members of a team, each alive, idle, stalled, dead, or unknown where nobody recorded how to tell; with the\n"
+    "job that it is, and the task it has in hand.",
+    examples=("taskyard team show crew",),
+)

@@ -1,0 +1,80 @@
+"""
+One member in the foreground: a person on any terminal runs it, and so does a window of tmux.
+
+The member is a job all the same, so that anybody can look at it, answer it and stop it. Whoever runs it sees what it
+says; however that one ends, the member ends with it and gives back its tasks.
+"""
+
+from __future__ import annotations
+
+import json
+
+from taskyard.errors import NotFound
+from taskyard.runtime.folder import JobFolder
+from taskyard.runtime.follow_output import follow_output
+from taskyard.runtime.output import Output
+from taskyard.shapes import as_object, as_text
+from taskyard.view.text import safe
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from taskyard.app import Yard
+    from taskyard.kinds.teammate import Teammate
+    from taskyard.runtime.model import Job
+
+#: Characters of one line that are shown.
+_LONGEST = 2_000
+
+
+def run_member(yard: Yard, spec: Teammate, *, started: Callable[[str], None], show: Callable[[str], None]) -> Job:
+    """Have a member work until it is done, and see it go: whatever happens here, nothing of it is left.
+
+    Args:
+        yard: Through which it is started.
+        spec: The member.
+        started: Gets its job's id.
+        show: Gets what it says, a line or more.
+    """
+    job = yard.jobs.start(spec._replace(on_parent_exit="kill"), backgrounded=False)
+    try:
+        started(job.id)
+        rest = ""
+        for part in follow_output(Output(JobFolder(yard.home, job.id))):
+            *lines, rest = (rest + part.text.decode("utf-8", "replace")).split("\n")
+            for line in lines:
+                if said := shown(line):
+                    show(said)
+        return yard.jobs.wait(job.id, timeout=_LAST_WORDS)
+    finally:
+        yard.jobs.stop(job.id)
+        yard.tasks.list(internal=True)  # a look settles the trackers of the dead
+        try:
+            yard.teams.leave(spec.team, spec.name)
+        except NotFound:
+            pass  # it left by itself, or never came
+
+
+#: Seconds between the last line of a member and the end of its job.
+_LAST_WORDS = 10.0
+
+
+def shown(line: str) -> str:
+    """A line of a transcript, for people; empty if there is nothing to see in it."""
+    try:
+        entry = as_object(json.loads(line)) if line.strip() else None
+    except (ValueError, RecursionError):
+        return ""
+    if entry is None:
+        return ""
+    kind, text = as_text(entry.get("type")), safe(as_text(entry.get("text"))[:_LONGEST], lines=True).strip()
+    if kind == "assistant":
+        return text
+    if kind == "tool_use":
+        return f"[{safe(as_text(entry.get('name')))}]"
+    if kind == "question":
+        return f"? {text}"
+    if kind in ("prompt", "user"):
+        return f"> {text.splitlines()[0]}" if text else ""
+    return ""

@@ -1,0 +1,62 @@
+"""The tool of agents: Agent."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from taskyard import kinds
+from taskyard.kinds.agent import Agent
+from taskyard.mcp_server import agent_arguments, foreground, schemas, words
+from taskyard.mcp_server.answers import Answer
+from taskyard.mcp_server.calls import Call, Spec
+from taskyard.mcp_server.for_task import for_task
+from taskyard.mcp_server.listing import job_facts
+from taskyard.mcp_server.results import agent_data
+from taskyard.runtime.model import Job
+from taskyard.runtime.requests import check_background, is_background_disabled
+
+
+async def _agent(call: Call, given: agent_arguments.Agent) -> Answer:
+    spec = Agent(
+        given.prompt,
+        engine=given.engine or "",
+        agent_type=given.subagent_type,
+        name=given.name,
+        description=given.description or None,
+        model=given.model,
+        timeout=None if given.timeout is None else given.timeout / 1000,
+        worktree=given.isolation == "worktree",
+        max_tokens=given.max_tokens,
+        max_cost=given.max_cost,
+        tool_use_id=call.tool_use_id,
+    )
+    if isinstance(given, agent_arguments.BackgroundAgent) and given.run_in_background:
+        check_background()
+        return _works(await call.caller.jobs.start(for_task(call, spec)))
+    return await foreground.run(call, spec, lambda job: _works(job, waited=True))
+
+
+def _works(job: Job, *, waited: bool = False) -> Answer:
+    """What is answered while it works: its id, how to reach it, and that a notice will come."""
+    first = "It takes longer: the agent goes on in the background" if waited else "Agent running in background"
+    name = job.facts.get("name") or job.id
+    text = (
+        f"{first} with ID: {job.id}. You will be told when it ends, with its answer: there is no need to look, and do"
+        f" not do its work meanwhile. SendMessage to {name} tells it something; its transcript is being written to:"
+        f" {job.output_file}."
+    )
+    if job.waits_for:
+        text += f" It waits for {job.waits_for}."
+    if job.needs_input:
+        text += f" It asks: {job.facts.get('question')} SendInput answers it."
+    return Answer(text, job_facts(job) | agent_data(job))
+
+
+def agent_tools() -> tuple[Spec[Any], ...]:
+    """The tool, where there are agents; where nothing may run in the background, it cannot be asked for that."""
+    if "local_agent" not in kinds.known():
+        return ()
+    in_foreground = is_background_disabled()
+    takes = agent_arguments.Agent if in_foreground else agent_arguments.BackgroundAgent
+    about = words.AGENT_IN_FOREGROUND if in_foreground else words.AGENT
+    return (Spec("Agent", about, takes, _agent, schemas.AGENT, destroys=True, title="Have an agent do something"),)

@@ -1,0 +1,64 @@
+"""The tool of workflows: Workflow."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from taskyard import kinds
+from taskyard.app import Yard
+from taskyard.errors import UsageError
+from taskyard.kinds.workflow import Workflow
+from taskyard.mcp_server import agent_arguments, foreground, schemas, words
+from taskyard.mcp_server.answers import Answer
+from taskyard.mcp_server.calls import Call, Spec
+from taskyard.mcp_server.for_task import for_task
+from taskyard.mcp_server.listing import job_facts
+from taskyard.mcp_server.results import workflow_data
+from taskyard.runtime.model import Job
+from taskyard.runtime.requests import check_background, is_background_disabled
+
+
+async def _workflow(call: Call, given: agent_arguments.Workflow) -> Answer:
+    spec = await asyncio.to_thread(_spec, call.caller.yard, given)
+    if given.timeout is not None:
+        spec = spec._replace(timeout=given.timeout / 1000)
+    if isinstance(given, agent_arguments.BackgroundWorkflow) and given.run_in_background:
+        check_background()
+        return _runs(await call.caller.jobs.start(for_task(call, spec)))
+    return await foreground.run(call, spec, lambda job: _runs(job, waited=True))
+
+
+def _spec(yard: Yard, given: agent_arguments.Workflow) -> Workflow:
+    """What is asked for: exactly one of a file, a definition and a run to go on with."""
+    if sum(each is not None for each in (given.path, given.definition, given.resume_from)) != 1:
+        raise UsageError("A workflow is a file (path), a definition, or a run to go on with (resume_from): give one.")
+    if given.resume_from is not None:
+        return Workflow.resume(given.resume_from, failed=given.failed, home=yard.home)
+    if given.path is not None:
+        spec = Workflow.read(given.path, env=given.env)
+    else:
+        spec = Workflow(given.definition or {}, given.env or {})
+    return spec._replace(task_list=yard.tasks.name, tasks_dir=yard.tasks_dir)
+
+
+def _runs(job: Job, *, waited: bool = False) -> Answer:
+    """What is answered while it runs: its id, where its log is, and that a notice will come."""
+    first = "It takes longer: the workflow goes on in the background" if waited else "Workflow running in background"
+    text = (
+        f"{first} with ID: {job.id}. What happens is being written to: {job.output_file}."
+        " You will be told when it ends: there is no need to look."
+    )
+    if job.waits_for:
+        text += f" It waits for {job.waits_for}."
+    return Answer(text, job_facts(job) | workflow_data(job))
+
+
+def workflow_tools() -> tuple[Spec[Any], ...]:
+    """The tool, where there are workflows; where nothing may run in the background, it cannot be asked for that."""
+    if "local_workflow" not in kinds.known():
+        return ()
+    in_foreground = is_background_disabled()
+    takes = agent_arguments.Workflow if in_foreground else agent_arguments.BackgroundWorkflow
+    about = words.WORKFLOW_IN_FOREGROUND if in_foreground else words.WORKFLOW
+    return (Spec("Workflow", about, takes, _workflow, schemas.WORKFLOW, destroys=True, title="Run a workflow"),)

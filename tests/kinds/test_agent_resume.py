@@ -1,0 +1,87 @@
+"""Going on with the work of an agent, and with conversations that their engine keeps."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import sys
+from pathlib import Path
+
+import pytest
+
+from support.cli import process
+from taskyard.errors import BadValue, Conflict, JobNotFound
+from taskyard.kinds.agent import Agent
+from taskyard.kinds.shell import Shell
+from taskyard.runtime.jobs import Jobs
+
+#: Speaks as `claude -p --output-format stream-json` does, and remembers what it was asked by the conversation's name.
+STREAM = """
+import json, os, sys
+words = sys.argv[2:]
+session = words[words.index("--resume") + 1] if "--resume" in words else f"s-{os.getpid()}"
+path = os.path.join(sys.argv[1], session)
+said = open(path).read().split() if os.path.exists(path) else []
+said.append(sys.stdin.read().strip())
+open(path, "w").write(" ".join(said))
+print(json.dumps({"type": "system", "subtype": "init", "session_id": session}))
+print(json.dumps({"type": "result", "subtype": "success", "result": " then ".join(said)}), flush=True)
+"""
+
+
+@pytest.mark.req("K-02")
+def test_an_engine_that_keeps_conversations_goes_on_with_that_one(jobs: Jobs, tmp_path: Path) -> None:
+    command = [sys.executable, "-c", STREAM, str(tmp_path)]
+    first = jobs.run(Agent("one", engine="claude-stream", command=command, name="scout", cwd=str(tmp_path)), timeout=30)
+    assert first.facts["result"] == "one"
+
+    second = jobs.run(Agent.resume(first.id, "two", home=jobs.home), timeout=30)
+
+    assert (second.facts["result"], second.facts["session"]) == ("one then two", first.facts["session"])
+    assert (second.facts["resumes"], second.facts["name"]) == (first.id, "scout")
+    assert second.id != first.id  # an end is final: what follows is another job, with one beginning and one end
+
+
+@pytest.mark.req("K-02", "H-01")
+def test_what_comes_next_in_one_job_is_the_same_conversation(jobs: Jobs, tmp_path: Path, outside: Path) -> None:
+    stop = f"test -e {tmp_path}/again || {{ touch {tmp_path}/again; echo more >&2; exit 2; }}"
+    hooks = {"hooks": {"SubagentStop": [{"hooks": [{"type": "command", "command": stop}]}]}}
+    (outside / ".claude").mkdir(exist_ok=True)
+    (outside / ".claude" / "settings.json").write_text(json.dumps(hooks), encoding="utf-8")
+    command = [sys.executable, "-c", STREAM, str(tmp_path)]
+    job = jobs.run(Agent("one", engine="claude-stream", command=command), timeout=30)
+    assert job.facts["result"] == "one then more"
+
+
+@pytest.mark.req("K-02")
+def test_one_that_keeps_none_is_told_where_the_transcript_is(jobs: Jobs) -> None:
+    first = jobs.run(Agent("count", command=["cat"]), timeout=30)
+    second = jobs.run(Agent.resume(first.id, "go on", home=jobs.home), timeout=30)
+    transcript = f"{jobs.home}/jobs/{first.id}/transcript.jsonl"
+    assert second.facts["result"] == f"go on\n\nYou go on with earlier work; its transcript is in {transcript}."
+
+
+@pytest.mark.req("K-02", "B-04")
+def test_what_cannot_be_gone_on_with_is_refused_and_says_why(jobs: Jobs) -> None:
+    with pytest.raises(JobNotFound):
+        Agent.resume("axxxxxxxx", "go on", home=jobs.home)
+    with pytest.raises(Conflict, match="is no agent"):
+        Agent.resume(jobs.run(Shell("true"), timeout=30).id, "go on", home=jobs.home)
+    works = jobs.start(Agent("go", command=["sleep", "60"]))
+    with pytest.raises(Conflict, match=f"taskyard send {works.id}"):
+        Agent.resume(works.id, "go on", home=jobs.home)
+    for session in ("--help", "../x", "a b", ""):
+        with pytest.raises(BadValue):
+            jobs.start(Agent("go", command=["true"], session=session))
+
+
+@pytest.mark.req("B-01", "K-02")
+def test_a_main_conversation_goes_on_in_the_background_by_its_name(tmp_path: Path) -> None:
+    (tmp_path / "talk-1").write_text("hello", encoding="utf-8")
+    command = shlex.join([sys.executable, "-c", STREAM, str(tmp_path)])
+    words = ("agent", "-d", "go on", "--main-session", "--session", "talk-1", "--engine", "claude-stream")
+    started = process(*words, "--command", command, "--json").data
+    assert (started["id"][0], started["facts"]["agentType"]) == ("s", "main-session")
+    assert process("wait", started["id"], "--output", "--json").data["text"] == "hello then go on"
+    again = process("agent", "and on", "--resume", started["id"], "--json").data
+    assert (again["id"][0], again["text"]) == ("s", "hello then go then on then and on")

@@ -1,0 +1,75 @@
+"""How fast agents begin on a provider that has too much to do: slower for all processes, and faster again in time."""
+
+from __future__ import annotations
+
+import os
+import random
+import struct
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from taskyard.clock import elapsed
+from taskyard.runtime.pace import FIRST, HALVES, LONGEST, LONGEST_REST, Pace, PaceFile, note_limit
+
+pytestmark = pytest.mark.req("B-12")
+
+
+def test_nobody_waits_where_nobody_complained() -> None:
+    assert Pace().until(1000.0) == 0.0
+    assert Pace().started(1000.0).until(1000.0) == 0.0
+
+
+def test_each_limit_doubles_the_gap_and_time_halves_it_until_it_is_gone() -> None:
+    pace = Pace().limited(1000.0, 0.0)
+    assert pace.gap_at(1000.0) == FIRST
+    pace = pace.limited(1010.0, 0.0)
+    assert pace.gap_at(1010.0) == pytest.approx(2 * FIRST, rel=0.2)
+    for step in range(20):
+        pace = pace.limited(1100.0 + 10 * step, 0.0)
+    assert pace.gap_at(1290.0) == LONGEST
+    assert pace.gap_at(1290.0 + HALVES) == LONGEST / 2
+    assert pace.gap_at(1290.0 + 20 * HALVES) == 0.0
+
+
+def test_many_who_hear_of_the_same_limit_count_as_one() -> None:
+    pace = Pace()
+    for agent in range(20):
+        pace = pace.limited(1000.0 + agent / 100, 5.0)
+    assert pace.gap_at(1000.2) == pytest.approx(FIRST, rel=0.01)
+    assert pace.until(1000.2) == pytest.approx(4.99, abs=0.01)
+
+
+def test_between_two_starts_there_is_the_gap_and_a_provider_is_left_alone_as_long_as_it_asks() -> None:
+    pace = Pace().limited(1000.0, 0.0).started(1000.0)
+    assert 0.9 < pace.until(1000.05) < 1.0
+    assert pace.until(1001.0) == 0.0
+    assert Pace().limited(1000.0, 30.0).until(1000.0) == 30.0
+    assert Pace().limited(1000.0, 1e300).until(1000.0) == LONGEST_REST
+
+
+def test_what_cannot_be_true_counts_for_nothing(tmp_path: Path) -> None:
+    nan, future = float("nan"), elapsed() + 1e6
+    os.mkdir(tmp_path / "slots", 0o700)
+    for values in ((nan,) * 4, (1, future, 0, 0), (1e9, 0, 0, 0), (0, 0, future, 0), (-1, -1, -1, -1)):
+        (tmp_path / "slots" / "pace-x").write_bytes(struct.pack("<4d", *values))
+        with PaceFile(str(tmp_path), "x", timeout=1.0) as file:
+            assert file.read(elapsed()) == Pace()
+    for data in (b"", b"half of it", os.urandom(32), os.urandom(100)):
+        (tmp_path / "slots" / "pace-x").write_bytes(data)
+        with PaceFile(str(tmp_path), "x", timeout=1.0) as file:
+            assert 0.0 <= file.read(elapsed()).until(elapsed()) <= LONGEST_REST
+
+
+def test_processes_that_race_hear_of_each_others_limits(tmp_path: Path) -> None:
+    script = "import sys; from taskyard.runtime.pace import note_limit\n"
+    script += "for _ in range(20): note_limit(sys.argv[1], 'x', float(sys.argv[2]))"
+    rests = [random.randrange(10, 500) for _ in range(4)]
+    racing = [subprocess.Popen([sys.executable, "-c", script, str(tmp_path), str(rest)]) for rest in rests]
+    assert [process.wait(timeout=60) for process in racing] == [0] * 4
+    note_limit(str(tmp_path), "y", 1.0)
+    with PaceFile(str(tmp_path), "x", timeout=1.0) as file:
+        now = elapsed()
+        assert max(rests) - 60 < file.read(now).until(now) <= max(rests)
