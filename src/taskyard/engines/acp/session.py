@@ -121,11 +121,14 @@ class _Run:
     # -- hello --------------------------------------------------------------------------------
 
     async def _open(self) -> None:
-        hello: InitializeResponse = await self._soon("initialize", self._agent.initialize(
-            protocol_version=PROTOCOL_VERSION,
-            client_capabilities=ClientCapabilities(),
-            client_info=Implementation(name="taskyard", title="Taskyard", version=__version__),
-        ))  # fmt: skip
+        try:
+            hello: InitializeResponse = await self._soon("initialize", self._agent.initialize(
+                protocol_version=PROTOCOL_VERSION,
+                client_capabilities=ClientCapabilities(),
+                client_info=Implementation(name="taskyard", title="Taskyard", version=__version__),
+            ))  # fmt: skip
+        except RequestError as error:
+            raise self._refused("`initialize`", error) from error
         if hello.protocol_version != PROTOCOL_VERSION:
             raise Failed(f"it speaks version {hello.protocol_version} of the protocol, not {PROTOCOL_VERSION}")
         try:
