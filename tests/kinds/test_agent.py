@@ -159,6 +159,22 @@ def test_a_long_message_reaches_it_and_so_does_the_next(jobs: Jobs, tmp_path: Pa
     assert jobs.wait(job.id, timeout=30).facts["result"] == "[300001, 9]"
 
 
+@pytest.mark.req("B-07", "O-08")
+def test_what_a_program_cannot_hear_while_it_works_is_its_next_prompt(jobs: Jobs, tmp_path: Path) -> None:
+    body = f"""
+import os, time
+say(type="question", text="Which?")  # nobody is asked: it could not be told
+open({str(tmp_path / "on")!r}, "w").close()
+while not os.path.exists({str(tmp_path / "go")!r}): time.sleep(0.01)
+print("heard", prompt)
+"""
+    job = jobs.start(Agent("this", command=program(tmp_path, body)))
+    until((tmp_path / "on").exists)
+    assert jobs.send(job.id, "and that\n")
+    (tmp_path / "go").touch()
+    assert jobs.wait(job.id, timeout=30).facts["result"] == "heard and that"
+
+
 @pytest.mark.req("K-02")
 def test_what_it_did_last_is_seen_though_it_did_much_at_once_and_then_nothing(jobs: Jobs, tmp_path: Path) -> None:
     body = """

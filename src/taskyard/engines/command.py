@@ -54,7 +54,7 @@ class Command:
         except OSError as error:
             return Said(error=f"{argv[0]} cannot be started: {error.strerror}")
         async with program:
-            talk = _Talk(program, watcher)
+            talk = _Talk(program, watcher, hears=takes_argument)
             if not takes_argument:
                 program.feed(brief.prompt + "\n")
             # One that has read its prompt to the end reads nothing more: what is sent stays for its next turn.
@@ -71,14 +71,17 @@ class Command:
 class _Talk:
     """What goes back and forth with one program."""
 
-    def __init__(self, program: Program, watcher: Watcher) -> None:
+    def __init__(self, program: Program, watcher: Watcher, *, hears: bool) -> None:
         self._program = program
+        self._hears = hears  # else its stdin ends with the prompt
         self._watcher = watcher
         self._answer = ""
         self._result: Said | None = None
 
     async def pass_on(self) -> None:
-        """Hand over what is sent to the agent while it works."""
+        """Hand over what is sent to the agent while it works; what it cannot hear is left for its next turn."""
+        if not self._hears:
+            return
         async for text in self._watcher.messages():
             self._watcher.record({"type": "user", "text": text})
             await self._program.say(text + "\n")
@@ -123,7 +126,7 @@ class _Talk:
 
     async def _ask(self, question: str) -> None:
         self._watcher.record({"type": "question", "text": question})
-        answer = await self._answered(question)
+        answer = await self._answered(question) if self._hears else None  # nobody could tell it
         self._watcher.record({"type": "answer", "text": answer})
         if answer is not None:
             await self._program.say(answer + "\n")
