@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections import deque
 
 from taskyard.engines.engine import Said
 from taskyard.engines.process import Program
@@ -75,7 +76,8 @@ class _Talk:
         self._program = program
         self._hears = hears  # else its stdin ends with the prompt
         self._watcher = watcher
-        self._answer = ""
+        self._answer: deque[str] = deque()
+        self._room = _LONGEST_ANSWER
         self._result: Said | None = None
 
     async def pass_on(self) -> None:
@@ -113,7 +115,7 @@ class _Talk:
 
     def said(self, code: int) -> Said:
         """Its last word, by what it printed and how it ended."""
-        result = self._result or Said(self._answer.strip())
+        result = self._result or Said("\n".join(self._answer)[-_LONGEST_ANSWER:].strip())
         if code == 0 or result.error:
             return result
         how = f"exit code {code}" if code > 0 else f"signal {-code}"
@@ -122,7 +124,10 @@ class _Talk:
 
     def _says(self, text: str) -> None:
         self._watcher.record({"type": "assistant", "text": text})
-        self._answer = f"{self._answer}{text}\n"[-_LONGEST_ANSWER:]
+        self._answer.append(text)
+        self._room -= len(text) + 1
+        while self._room < 0 and len(self._answer) > 1:  # what is longer than an answer by itself is cut at the end
+            self._room += len(self._answer.popleft()) + 1
 
     async def _ask(self, question: str) -> None:
         self._watcher.record({"type": "question", "text": question})
