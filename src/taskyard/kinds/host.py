@@ -21,7 +21,7 @@ from taskyard.runtime.context import JobContext, of_this_process
 from taskyard.runtime.ending import read
 from taskyard.runtime.folder import JobFolder
 from taskyard.runtime.keeper import kernel
-from taskyard.runtime.kind import Outcome
+from taskyard.runtime.kind import Outcome, in_words
 from taskyard.runtime.liveness import keeper_of
 from taskyard.shapes import as_object
 
@@ -63,7 +63,7 @@ async def _work(context: JobContext) -> Outcome:
     try:
         return await _handler(context).run(context)
     except Exception as error:  # the top of an edge: whatever a handler raises is how its job ended
-        return failed(error)
+        return _failed(error, context)
     finally:
         reading.cancel()
 
@@ -82,13 +82,16 @@ def _handler(context: JobContext) -> Handler:
     return kinds.find(str(wanted.get("type"))).from_json(arguments)
 
 
-def failed(error: Exception) -> Outcome:
-    """What an exception says of the work; where it came from is in the output."""
-    import traceback
-
+def _failed(error: Exception, context: JobContext) -> Outcome:
+    """What an exception says of the work; where it came from is in the output, a transcript's line if it is one."""
     if not isinstance(error, TaskyardError):
-        traceback.print_exception(error)
-    return Outcome(error=f"{type(error).__name__}: {error}" if not isinstance(error, TaskyardError) else str(error))
+        import json
+        import traceback
+
+        text = "".join(traceback.format_exception(error))
+        is_transcript = os.path.lexists(JobFolder(context.home, context.id).transcript)
+        context.write(json.dumps({"type": "stderr", "text": text}) + "\n" if is_transcript else text)
+    return Outcome(error=in_words(error))
 
 
 async def _read_messages(context: JobContext) -> None:
