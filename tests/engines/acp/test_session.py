@@ -145,6 +145,22 @@ def test_one_that_is_sent_on_goes_on_in_its_session(tmp_path: Path, way: str) ->
     assert watched.cost == 0.75  # what this run has cost
 
 
+@pytest.mark.req("K-02")
+def test_a_session_that_an_agent_knows_no_longer_is_begun_anew(tmp_path: Path) -> None:
+    forgets = GOES_ON.replace(
+        'print(json.dumps({"id"',
+        """if how:
+        print(json.dumps({"id": message["id"], "error": {"code": -32602, "message": "no such session"}}), flush=True)
+        how = ""
+    else: print(json.dumps({"id\"""",
+    )
+    engine, watched, command = Acp(), Watched(), [*bare(forgets), "load"]
+    work(engine, "one", tmp_path, command=command)
+    said = work(engine, "two", tmp_path, command=command, watched=watched)
+    assert (said.text, said.error) == ("two", "")
+    assert watched.said("note") == ["its session cannot go on: no such session"]
+
+
 @pytest.mark.req("B-08", "K-02")
 @pytest.mark.parametrize(
     ("body", "error", "retryable"),

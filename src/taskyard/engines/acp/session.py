@@ -143,23 +143,31 @@ class _Run:
     async def _enter(self, can: AgentCapabilities) -> None:
         """Go on with the session there was, or begin one."""
         where: dict[str, Any] = {"cwd": self._brief.cwd, "mcp_servers": self._servers()}
-        abilities, before = can.session_capabilities, self._memory.session
-        if before is not None and abilities is not None and abilities.resume is not None:
-            await self._soon("session/resume", self._agent.resume_session(session_id=before, **where))
-            self._go_on(before)
-        elif before is not None and can.load_session:
-            self._updates.is_muted = True
-            await self._soon("session/load", self._agent.load_session(session_id=before, **where))
-            self._updates.is_muted = False
-            self._go_on(before)
-        else:
-            made = await self._soon("session/new", self._agent.new_session(**where))
-            self._session = self._memory.session = made.session_id
-            await self._choose_model(made.config_options or [])
+        if self._memory.session is not None and await self._is_entered(self._memory.session, can, where):
+            self._session = self._memory.session
+            self._updates.goes_on()
+            return
+        made = await self._soon("session/new", self._agent.new_session(**where))
+        self._session = self._memory.session = made.session_id
+        await self._choose_model(made.config_options or [])
 
-    def _go_on(self, session: str) -> None:
-        self._session = session
-        self._updates.goes_on()
+    async def _is_entered(self, before: str, can: AgentCapabilities, where: dict[str, Any]) -> bool:
+        """Whether the session there was goes on: an agent may not be able to, or know it no longer."""
+        abilities = can.session_capabilities
+        self._updates.is_muted = True  # what it repeats of it is known
+        try:
+            if abilities is not None and abilities.resume is not None:
+                await self._soon("session/resume", self._agent.resume_session(session_id=before, **where))
+            elif can.load_session:
+                await self._soon("session/load", self._agent.load_session(session_id=before, **where))
+            else:
+                return False
+        except RequestError as error:
+            self._watcher.record({"type": "note", "text": f"its session cannot go on: {str(error)[:_LONGEST]}"})
+            return False
+        finally:
+            self._updates.is_muted = False
+        return True
 
     async def _choose_model(self, settings: list[Any]) -> None:
         if not self._brief.model:
