@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from support.acp_sessions import keeping
 from support.cli import process
 from taskyard.errors import BadValue, Conflict, JobNotFound
 from taskyard.kinds.agent import Agent
@@ -85,3 +86,19 @@ def test_a_main_conversation_goes_on_in_the_background_by_its_name(tmp_path: Pat
     assert process("wait", started["id"], "--output", "--json").data["text"] == "hello then go on"
     again = process("agent", "and on", "--resume", started["id"], "--json").data
     assert (again["id"][0], again["text"]) == ("s", "hello then go then on then and on")
+
+
+@pytest.mark.req("K-02")
+def test_a_conversation_of_an_earlier_job_is_gone_on_with_where_the_agent_keeps_it(jobs: Jobs) -> None:
+    first = jobs.run(Agent("one", engine="acp", command=keeping("load")), timeout=60)
+    second = jobs.run(Agent.resume(first.id, "two", home=jobs.home), timeout=60)
+    assert (first.facts["result"], second.facts["result"]) == ("one", "two session/load s")
+
+
+@pytest.mark.req("K-02", "B-08")
+def test_one_that_keeps_no_conversations_goes_on_with_none_by_name(jobs: Jobs) -> None:
+    job = jobs.run(Agent("go", engine="acp", command=keeping("neither"), session="talk-1"), timeout=60)
+    assert (job.status.value, job.end and job.end.error) == (
+        "failed",
+        "it cannot go on with conversation 'talk-1': it keeps none",
+    )

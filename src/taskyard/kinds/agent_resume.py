@@ -11,9 +11,6 @@ from taskyard.runtime.folder import JobFolder
 from taskyard.runtime.looking import look
 from taskyard.shapes import as_object
 
-#: Engines that keep conversations, and go on with one by its name.
-_KEEPS = ("claude-stream",)
-
 #: What the next agent has of the one before.
 _SAME = ("engine", "command", "agent_type", "name", "description", "model", "max_tokens", "max_cost")
 
@@ -37,7 +34,7 @@ def earlier(home: str, job_id: str, prompt: str) -> dict[str, object]:
     fields: dict[str, object] = {name: arguments.get(name) for name in _SAME}
     fields |= {"command": tuple(arguments.get("command") or ()), "cwd": _cwd(folder), "resumes": job.id}  # type: ignore[arg-type]  # words, by `wanted`
     session = job.facts.get("session")
-    if fields["engine"] in _KEEPS and isinstance(session, str) and is_session(session):
+    if isinstance(session, str) and is_session(session):  # its engine keeps conversations, or it would name none
         return {**fields, "prompt": prompt, "session": session}
     return {**fields, "prompt": f"{prompt}\n\nYou go on with earlier work; its transcript is in {folder.transcript}."}
 

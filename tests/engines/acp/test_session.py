@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from support import acp_agent
+from support.acp_sessions import keeping
 from support.watching import Watched, work
 from taskyard.engines.acp.engine import Acp
 
@@ -110,51 +111,21 @@ def test_one_that_asks_without_end_and_reads_nothing_is_given_up(tmp_path: Path)
     assert said.error == "it asks for more and more, and does not read the answers"
 
 
-GOES_ON = """
-import json, os, sys
-able = {"loadSession": sys.argv[1] == "load", "sessionCapabilities": {"resume": {}} if sys.argv[1] == "resume" else {}}
-def says(text):
-    words = {"sessionUpdate": "agent_message_chunk", "content": {"type": "text", "text": text}}
-    cost = {"sessionUpdate": "usage_update", "used": 5, "size": 9, "cost": {"amount": spent, "currency": "USD"}}
-    tells(words)
-    tells(cost)
-def tells(update):
-    print(json.dumps({"method": "session/update", "params": {"sessionId": "s", "update": update}}), flush=True)
-results = {"initialize": {"protocolVersion": 1, "agentCapabilities": able}, "session/new": {"sessionId": "s"}}
-how, spent = "", 0.25
-for line in sys.stdin:
-    message = json.loads(line)
-    method = message["method"]
-    if method in ("session/load", "session/resume"):
-        how = f"{method} {message['params']['sessionId']}"
-        if method == "session/load": tells({"sessionUpdate": "tool_call", "toolCallId": "c", "title": "Done before"})
-        spent = 1.0
-    if method == "session/prompt": says(message["params"]["prompt"][0]["text"] + " " + how)
-    print(json.dumps({"id": message["id"], "result": results.get(method, {"stopReason": "end_turn"})}), flush=True)
-"""
-
-
 @pytest.mark.req("K-02")
 @pytest.mark.parametrize("way", ["load", "resume"])
 def test_one_that_is_sent_on_goes_on_in_its_session(tmp_path: Path, way: str) -> None:
-    engine, watched, command = Acp(), Watched(), [*bare(GOES_ON), way]
+    engine, watched, command = Acp(), Watched(), keeping(way)
     work(engine, "one", tmp_path, command=command)
     said = work(engine, "two", tmp_path, command=command, watched=watched)
     assert said.text == f"two session/{way} s"
-    assert ([line["type"] for line in watched.lines], watched.tools) == (["assistant"], [])  # nothing is repeated
+    assert [line["type"] for line in watched.lines] == ["system", "assistant"]
+    assert (watched.lines[0]["session_id"], watched.tools) == ("s", [])  # nothing is repeated
     assert watched.cost == 0.75  # what this run has cost
 
 
 @pytest.mark.req("K-02")
 def test_a_session_that_an_agent_knows_no_longer_is_begun_anew(tmp_path: Path) -> None:
-    forgets = GOES_ON.replace(
-        'print(json.dumps({"id"',
-        """if how:
-        print(json.dumps({"id": message["id"], "error": {"code": -32602, "message": "no such session"}}), flush=True)
-        how = ""
-    else: print(json.dumps({"id\"""",
-    )
-    engine, watched, command = Acp(), Watched(), [*bare(forgets), "load"]
+    engine, watched, command = Acp(), Watched(), keeping("forget")
     work(engine, "one", tmp_path, command=command)
     said = work(engine, "two", tmp_path, command=command, watched=watched)
     assert (said.text, said.error) == ("two", "")

@@ -38,5 +38,5 @@ class Acp:
         from taskyard.engines.acp.session import run
         from taskyard.engines.acp.updates import Memory
 
-        self._memory = self._memory or Memory()
+        self._memory = self._memory or Memory(brief.session)
         return await run(brief, watcher, self._memory)

@@ -143,13 +143,17 @@ class _Run:
     async def _enter(self, can: AgentCapabilities) -> None:
         """Go on with the session there was, or begin one."""
         where: dict[str, Any] = {"cwd": self._brief.cwd, "mcp_servers": self._servers()}
-        if self._memory.session is not None and await self._is_entered(self._memory.session, can, where):
-            self._session = self._memory.session
+        abilities, before = can.session_capabilities, self._memory.session
+        if before is not None and await self._is_entered(before, can, where):
+            self._session = before
             self._updates.goes_on()
-            return
-        made = await self._soon("session/new", self._agent.new_session(**where))
-        self._session = self._memory.session = made.session_id
-        await self._choose_model(made.config_options or [])
+        else:
+            made = await self._soon("session/new", self._agent.new_session(**where))
+            self._session = self._memory.session = made.session_id
+            self._memory.is_ours = True
+            await self._choose_model(made.config_options or [])
+        if can.load_session or (abilities is not None and abilities.resume is not None):
+            self._watcher.record({"type": "system", "subtype": "init", "session_id": self._session})
 
     async def _is_entered(self, before: str, can: AgentCapabilities, where: dict[str, Any]) -> bool:
         """Whether the session there was goes on: an agent may not be able to, or know it no longer."""
@@ -160,9 +164,13 @@ class _Run:
                 await self._soon("session/resume", self._agent.resume_session(session_id=before, **where))
             elif can.load_session:
                 await self._soon("session/load", self._agent.load_session(session_id=before, **where))
+            elif not self._memory.is_ours:
+                raise Failed(f"it cannot go on with conversation {before!r}: it keeps none")
             else:
                 return False
         except RequestError as error:
+            if not self._memory.is_ours:
+                raise  # somebody wants this one, and no other
             self._watcher.record({"type": "note", "text": f"its session cannot go on: {str(error)[:_LONGEST]}"})
             return False
         finally:

@@ -42,8 +42,9 @@ _MOST_ASKING = 3
 class Memory:
     """What outlives one run of an agent that is sent on."""
 
-    def __init__(self) -> None:
-        self.session: str | None = None  #: to go on with
+    def __init__(self, session: str | None = None) -> None:
+        self.session = session  #: to go on with
+        self.is_ours = False  #: it was begun by us, and no more is lost with it than what we said
         self.cost = 0.0  #: what that had cost when we last heard of it, in USD
 
 
