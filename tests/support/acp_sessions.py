@@ -6,7 +6,8 @@ import sys
 
 _PROGRAM = """
 import json, os, sys
-able = {"loadSession": sys.argv[1] in ("load", "forget"), "sessionCapabilities": {"resume": {}} if sys.argv[1] == "resume" else {}}
+way = sys.argv[1]
+able = {"loadSession": way in ("load", "forget"), "sessionCapabilities": {"resume": {}} if way == "resume" else {}}
 def says(text):
     words = {"sessionUpdate": "agent_message_chunk", "content": {"type": "text", "text": text}}
     cost = {"sessionUpdate": "usage_update", "used": 5, "size": 9, "cost": {"amount": spent, "currency": "USD"}}
