@@ -134,6 +134,65 @@ def test_a_question_is_answered_from_anywhere(jobs: Jobs, tmp_path: Path) -> Non
     assert not job.needs_input
 
 
+@pytest.mark.req("O-08", "B-08")
+def test_an_agent_that_ends_before_anybody_answered_its_question_has_ended(jobs: Jobs, tmp_path: Path) -> None:
+    body = "print('I go on without.', flush=True); say(type='question', text='Overwrite?')"
+    job = jobs.wait(jobs.start(Agent("go", command=program(tmp_path, body, "{prompt}"))).id, timeout=30)
+    assert (job.status.value, job.facts["result"], job.needs_input) == ("completed", "I go on without.", False)
+
+
+@pytest.mark.req("B-08", "B-09")
+@pytest.mark.parametrize("left", ["sleep 300", "while :; do echo on; sleep 0.05; done"], ids=["silent", "talking"])
+def test_an_agent_ends_with_its_program_though_others_hold_its_pipes(jobs: Jobs, tmp_path: Path, left: str) -> None:
+    body = f"import subprocess; print('done', flush=True); subprocess.Popen([{left!r}], shell=True)"
+    job = jobs.wait(jobs.start(Agent("go", command=program(tmp_path, body))).id, timeout=40)
+    assert job.end is not None
+    assert (job.status.value, job.end.proof, str(job.facts["result"])[:4]) == ("completed", "proved", "done")
+
+
+@pytest.mark.req("B-07")
+def test_a_long_message_reaches_it_and_so_does_the_next(jobs: Jobs, tmp_path: Path) -> None:
+    body = "print([len(sys.stdin.readline()) for _ in range(2)])"
+    job = jobs.start(Agent("go", command=program(tmp_path, body, "{prompt}")))
+    jobs.send(job.id, "x" * 300_000 + "\n")
+    jobs.send(job.id, "and this\n")
+    assert jobs.wait(job.id, timeout=30).facts["result"] == "[300001, 9]"
+
+
+@pytest.mark.req("B-07", "O-08")
+def test_what_a_program_cannot_hear_while_it_works_is_its_next_prompt(jobs: Jobs, tmp_path: Path) -> None:
+    body = f"""
+import os, time
+say(type="question", text="Which?")  # nobody is asked: it could not be told
+open({str(tmp_path / "on")!r}, "w").close()
+while not os.path.exists({str(tmp_path / "go")!r}): time.sleep(0.01)
+print("heard", prompt)
+"""
+    job = jobs.start(Agent("this", command=program(tmp_path, body)))
+    until((tmp_path / "on").exists)
+    assert jobs.send(job.id, "and that\n")
+    (tmp_path / "go").touch()
+    assert jobs.wait(job.id, timeout=30).facts["result"] == "heard and that"
+
+
+@pytest.mark.req("K-02")
+def test_what_it_did_last_is_seen_though_it_did_much_at_once_and_then_nothing(jobs: Jobs, tmp_path: Path) -> None:
+    body = """
+import time
+for number in range(4):
+    say(type="tool", name=f"Tool{number}")
+    say(type="usage", input_tokens=100, output_tokens=10)
+time.sleep(60)
+"""
+    job = jobs.start(Agent("go", command=program(tmp_path, body)))
+
+    def last() -> object:
+        progress: Any = jobs.get(job.id).facts.get("progress") or {}
+        return progress.get("toolUseCount"), progress.get("tokenCount"), progress.get("lastActivity")
+
+    until(lambda: last() == (4, 140, {"toolName": "Tool3", "input": {}}))
+
+
 @pytest.mark.req("K-08", "B-09")
 def test_a_stop_ends_the_agent_with_everything_it_started(jobs: Jobs, tmp_path: Path) -> None:
     body = "import subprocess; subprocess.Popen(['sleep', '60'], start_new_session=True); print('on', flush=True); " + (

@@ -117,6 +117,21 @@ def test_a_command_of_a_model_ends_with_it(jobs: Jobs, tmp_path: Path, monkeypat
     until(lambda: jobs.get(command.id).is_final, timeout=30)
 
 
+@pytest.mark.req("O-03", "B-08")
+def test_what_breaks_in_code_of_ones_own_is_told_and_the_transcript_stays_json(
+    jobs: Jobs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "mine.py").write_text("import os\nmodel = os.environ['NO_SUCH_VARIABLE']\n", encoding="utf-8")
+    monkeypatch.setenv("PYTHONPATH", ":".join([str(tmp_path), *filter(None, sys.path)]))
+    job = jobs.run(Agent("go", engine="model", model="python:mine:model"), timeout=50)
+
+    assert job.end is not None
+    assert (job.end.cause, job.end.error) == ("error", "KeyError: 'NO_SUCH_VARIABLE'")
+    lines = transcript(jobs, job.id)
+    assert [line["type"] for line in lines] == ["prompt", "stderr"]
+    assert "Traceback" in lines[1]["text"]
+
+
 @pytest.mark.req("B-10", "N-02")
 def test_a_limit_of_a_provider_is_on_the_record_and_in_the_transcript(
     jobs: Jobs, monkeypatch: pytest.MonkeyPatch

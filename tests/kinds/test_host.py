@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -10,7 +12,9 @@ import pytest
 from countdown import Countdown
 
 from support.wait import until
+from taskyard.runtime.folder import JobFolder
 from taskyard.runtime.jobs import Jobs
+from taskyard.runtime.liveness import keeper_of
 from taskyard.runtime.model import JobStatus
 
 
@@ -95,6 +99,20 @@ def test_a_pause_stops_it_whole_and_a_resume_lets_it_go_on(jobs: Jobs) -> None:
 
 def _state(pid: int | None) -> str:
     return Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rsplit(")", 1)[1].split()[0]
+
+
+@pytest.mark.req("B-08", "B-09")
+def test_it_ends_with_its_keeper_though_nobody_looks(jobs: Jobs) -> None:
+    job = jobs.start(Countdown(100_000, step=0.01))
+    until(lambda: Path(job.output_file).stat().st_size > 0)
+    pid, keeper = jobs.get(job.id).pid, keeper_of(JobFolder(jobs.home, job.id))
+    assert pid and keeper
+
+    os.kill(keeper, signal.SIGKILL)
+
+    until(lambda: not Path(f"/proc/{pid}").exists() or _state(pid) == "Z")
+    ended = jobs.get(job.id)
+    assert ended.end is not None and ended.end.cause == "lost"
 
 
 @pytest.mark.req("B-01")

@@ -137,6 +137,14 @@ def test_a_dead_source_ends_the_monitor_or_is_tried_again(jobs: Jobs, tmp_path: 
 
 
 @pytest.mark.req("K-06", "B-08")
+def test_a_command_that_ended_has_ended_though_others_hold_its_output(jobs: Jobs) -> None:
+    ended = jobs.wait(jobs.start(Monitor("echo last; sleep 300 & exit 3")).id, timeout=30)
+    assert ended.end is not None
+    assert (ended.status, ended.end.error) == (JobStatus.FAILED, "its command ended (exit code 3)")
+    assert output_of(ended) == "last\n"
+
+
+@pytest.mark.req("K-06", "B-08")
 def test_its_deadline_is_real(jobs: Jobs) -> None:
     told = Told(jobs)
     began = time.monotonic()

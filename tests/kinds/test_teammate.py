@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import signal
@@ -13,6 +14,8 @@ from pathlib import Path
 import pytest
 
 import taskyard
+from support.model_server import provider, refuses, says
+from support.teams import team
 from support.wait import until
 from taskyard import BadName, BadValue, EngineNotFound, Job, TaskStatus, Teammate, UsageError, Yard
 from taskyard.runtime.folder import JobFolder
@@ -61,6 +64,30 @@ def transcript(yard: Yard, job: Job) -> list[dict[str, object]]:
 def trackers(yard: Yard) -> dict[str, str]:
     """Each tracker with its status."""
     return {task.subject: task.status.value for task in yard.tasks.list(internal=True) if task.is_internal}
+
+
+@pytest.mark.req("K-04", "B-12")
+@pytest.mark.parametrize("is_inside", [True, False], ids=["inside a program", "below a keeper"])
+def test_a_model_with_a_key_and_a_limit_works_by_the_settings(monkeypatch: pytest.MonkeyPatch, is_inside: bool) -> None:
+    async def worked() -> Job:
+        async with team() as yard:
+            yard.tasks.create("Say hello")
+            yard.tasks.create("Say goodbye")
+            job = await yard.jobs.start(Teammate("ada", "crew", engine="model", is_inside=is_inside))
+            return await yard.jobs.wait(job.id, timeout=50)
+
+    monkeypatch.setenv("TASKYARD_AGENT_MODEL", "openai-chat:gpt-4o")
+    monkeypatch.setenv("TASKYARD_AGENT_TOOLS", "0")
+    with provider(refuses(429, "slow down", retry_after="0"), says("Done.")) as served_by:
+        monkeypatch.setenv("OPENAI_BASE_URL", served_by.url)
+        monkeypatch.setenv("OPENAI_API_KEY", "none")
+        job = asyncio.run(worked())
+
+    assert (job.facts["completed"], job.facts["failed"], job.facts["model"]) == (["1", "2"], [], "openai-chat:gpt-4o")
+    lines = [json.loads(line) for line in Path(job.output_file).read_text(encoding="utf-8").splitlines()]
+    assert ["slow down" in line["text"] for line in lines if line["type"] == "limited"] == [True]
+    assert "Say hello" not in str(served_by.requests[-1]["messages"]), "each task is a conversation of its own"
+    assert {tool["function"]["name"] for tool in served_by.requests[-1]["tools"]} == {"Read", "Edit", "Write"}
 
 
 @pytest.mark.req("K-04", "M-04", "O-03")

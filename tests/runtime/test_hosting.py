@@ -84,6 +84,7 @@ def test_it_is_lost_with_its_program_and_whoever_waits_is_told_at_once(hosted: S
 
     assert ended.end is not None
     assert (ended.status, ended.end.cause, ended.end.proof) == (JobStatus.FAILED, "lost", "best_effort")
+    assert ended.end.error == "the program around it is gone"
 
 
 @pytest.mark.req("B-07")

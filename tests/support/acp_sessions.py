@@ -6,7 +6,8 @@ import sys
 
 _PROGRAM = """
 import json, os, sys
-able = {"loadSession": sys.argv[1] == "load", "sessionCapabilities": {"resume": {}} if sys.argv[1] == "resume" else {}}
+way = sys.argv[1]
+able = {"loadSession": way in ("load", "forget"), "sessionCapabilities": {"resume": {}} if way == "resume" else {}}
 def says(text):
     words = {"sessionUpdate": "agent_message_chunk", "content": {"type": "text", "text": text}}
     cost = {"sessionUpdate": "usage_update", "used": 5, "size": 9, "cost": {"amount": spent, "currency": "USD"}}
@@ -19,6 +20,10 @@ how, spent = "", 0.25
 for line in sys.stdin:
     message = json.loads(line)
     method = message["method"]
+    if method == "session/load" and sys.argv[1] == "forget":
+        error = {"code": -32602, "message": "no such session"}
+        print(json.dumps({"id": message["id"], "error": error}), flush=True)
+        continue
     if method in ("session/load", "session/resume"):
         how = f"{method} {message['params']['sessionId']}"
         if method == "session/load": tells({"sessionUpdate": "tool_call", "toolCallId": "c", "title": "Done before"})
@@ -29,5 +34,5 @@ for line in sys.stdin:
 
 
 def keeping(way: str) -> list[str]:
-    """The command of one that can `load` a session, `resume` it, or neither."""
+    """The command of one that can `load` a session, `resume` it, or neither; or has to `forget` it."""
     return [sys.executable, "-c", _PROGRAM, way]

@@ -44,3 +44,10 @@ def test_only_its_holder_gives_it_back() -> None:
 @pytest.mark.parametrize("failed", [None, "often", {"count": "many"}, {"count": True}, []])
 def test_what_others_wrote_there_counts_for_nothing(failed: object) -> None:
     assert failures(held(failed=failed)) == 0
+
+
+@pytest.mark.req("L-09")
+def test_one_that_was_set_aside_and_is_tried_again_has_all_its_tries() -> None:
+    tried = held(failed={"count": 3, "reason": "no fuel", "by": "ada"})
+    back = returned(facts(tried), Caller("ada", "token"), reason="again", most=3).task
+    assert (failures(back), back.is_held) == (1, False)

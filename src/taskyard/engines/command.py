@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections import deque
 
 from taskyard.engines.engine import Said
 from taskyard.engines.process import Program
@@ -54,7 +55,7 @@ class Command:
         except OSError as error:
             return Said(error=f"{argv[0]} cannot be started: {error.strerror}")
         async with program:
-            talk = _Talk(program, watcher)
+            talk = _Talk(program, watcher, hears=takes_argument)
             if not takes_argument:
                 program.feed(brief.prompt + "\n")
             # One that has read its prompt to the end reads nothing more: what is sent stays for its next turn.
@@ -71,14 +72,18 @@ class Command:
 class _Talk:
     """What goes back and forth with one program."""
 
-    def __init__(self, program: Program, watcher: Watcher) -> None:
+    def __init__(self, program: Program, watcher: Watcher, *, hears: bool) -> None:
         self._program = program
+        self._hears = hears  # else its stdin ends with the prompt
         self._watcher = watcher
-        self._answer = ""
+        self._answer: deque[str] = deque()
+        self._room = _LONGEST_ANSWER
         self._result: Said | None = None
 
     async def pass_on(self) -> None:
-        """Hand over what is sent to the agent while it works."""
+        """Hand over what is sent to the agent while it works; what it cannot hear is left for its next turn."""
+        if not self._hears:
+            return
         async for text in self._watcher.messages():
             self._watcher.record({"type": "user", "text": text})
             await self._program.say(text + "\n")
@@ -110,7 +115,7 @@ class _Talk:
 
     def said(self, code: int) -> Said:
         """Its last word, by what it printed and how it ended."""
-        result = self._result or Said(self._answer.strip())
+        result = self._result or Said("\n".join(self._answer)[-_LONGEST_ANSWER:].strip())
         if code == 0 or result.error:
             return result
         how = f"exit code {code}" if code > 0 else f"signal {-code}"
@@ -119,14 +124,29 @@ class _Talk:
 
     def _says(self, text: str) -> None:
         self._watcher.record({"type": "assistant", "text": text})
-        self._answer = f"{self._answer}{text}\n"[-_LONGEST_ANSWER:]
+        self._answer.append(text)
+        self._room -= len(text) + 1
+        while self._room < 0 and len(self._answer) > 1:  # what is longer than an answer by itself is cut at the end
+            self._room += len(self._answer.popleft()) + 1
 
     async def _ask(self, question: str) -> None:
         self._watcher.record({"type": "question", "text": question})
-        answer = await self._watcher.ask(question)
+        answer = await self._answered(question) if self._hears else None  # nobody could tell it
         self._watcher.record({"type": "answer", "text": answer})
         if answer is not None:
             await self._program.say(answer + "\n")
+
+    async def _answered(self, question: str) -> str | None:
+        """What somebody answers; None if the program ends before."""
+        asking = asyncio.ensure_future(self._watcher.ask(question))
+        gone = asyncio.ensure_future(self._program.over())
+        try:
+            await asyncio.wait({asking, gone}, return_when=asyncio.FIRST_COMPLETED)
+            return asking.result() if asking.done() else None
+        finally:
+            asking.cancel()
+            gone.cancel()
+            await asyncio.wait({asking, gone})  # so that nobody is asked any more
 
 
 def _seconds(value: object) -> float:

@@ -34,6 +34,8 @@ class Program:
         self._last_words = ""
         self._watcher = watcher
         self._listening = asyncio.create_task(self._listen())
+        self._over = asyncio.create_task(children.over(process))
+        self._parting = asyncio.create_task(children.part_with(process))
         self._feeding: asyncio.Task[None] | None = None
 
     @classmethod
@@ -52,7 +54,7 @@ class Program:
     async def lines(self) -> AsyncIterator[str]:
         """What it prints, a line each, whatever bytes they are."""
         assert self._process.stdout is not None
-        async for line in _lines(self._process.stdout):
+        async for line in lines_of(self._process.stdout):
             yield line
 
     async def say(self, text: str, *, last: bool = False) -> None:
@@ -82,6 +84,10 @@ class Program:
         await self._listening
         return code
 
+    async def over(self) -> None:
+        """Wait until it has ended, though others may still hold its pipes."""
+        await asyncio.shield(self._over)
+
     @property
     def last_words(self) -> str:
         """The end of what it said on stderr."""
@@ -89,7 +95,8 @@ class Program:
 
     async def close(self) -> None:
         """Have it end, if it has not, with its group. Whatever else it started is ended with the job."""
-        self._listening.cancel()
+        for task in (self._listening, self._over, self._parting):
+            task.cancel()
         if self._feeding is not None:
             self._feeding.cancel()
         await children.end(self._process)
@@ -102,12 +109,12 @@ class Program:
 
     async def _listen(self) -> None:
         assert self._process.stderr is not None
-        async for line in _lines(self._process.stderr):
+        async for line in lines_of(self._process.stderr):
             self._last_words = f"{self._last_words}{line}\n"[-_LAST_WORDS:]
             self._watcher.record({"type": "stderr", "text": line})
 
 
-async def _lines(stream: asyncio.StreamReader) -> AsyncIterator[str]:
+async def lines_of(stream: asyncio.StreamReader) -> AsyncIterator[str]:
     """Whole lines of any length, each cut where it is too long; the last need not end with a line break."""
     held, is_cut = b"", False
     while chunk := await stream.read(_CHUNK):

@@ -2,7 +2,8 @@
 The process in which a handler does its work, below the job's keeper: `python -m taskyard.kinds.host`.
 
 It makes the kind's record again from what the job was asked for, awaits its `run`, and leaves its last word in the
-job's facts. Being asked to end (SIGTERM) is cancellation.
+job's facts. Being asked to end (SIGTERM) is cancellation; so is the death of the keeper, since whoever looks next
+counts the job as lost: it must not go on to work, or hold what others wait for.
 """
 
 from __future__ import annotations
@@ -14,11 +15,14 @@ import stat
 import sys
 
 from taskyard import kinds
+from taskyard.engines.process import lines_of
 from taskyard.errors import Damaged, TaskyardError
 from taskyard.runtime.context import JobContext, of_this_process
 from taskyard.runtime.ending import read
 from taskyard.runtime.folder import JobFolder
-from taskyard.runtime.kind import Outcome
+from taskyard.runtime.keeper import kernel
+from taskyard.runtime.kind import Outcome, in_words
+from taskyard.runtime.liveness import keeper_of
 from taskyard.shapes import as_object
 
 TYPE_CHECKING = False
@@ -39,6 +43,9 @@ def main() -> int:
     except KeyError:
         sys.stderr.write("This program is started by a job's keeper. See `taskyard run --help`.\n")
         return 2
+    kernel.be_told_of_parents_death(signal.SIGTERM)
+    if keeper_of(JobFolder(context.home, context.id)) is None:
+        return _ASKED_TO_END  # killed before we could ask to be told
     try:
         outcome = asyncio.run(_work(context))
     except asyncio.CancelledError:
@@ -56,7 +63,7 @@ async def _work(context: JobContext) -> Outcome:
     try:
         return await _handler(context).run(context)
     except Exception as error:  # the top of an edge: whatever a handler raises is how its job ended
-        return failed(error)
+        return _failed(error, context)
     finally:
         reading.cancel()
 
@@ -75,13 +82,16 @@ def _handler(context: JobContext) -> Handler:
     return kinds.find(str(wanted.get("type"))).from_json(arguments)
 
 
-def failed(error: Exception) -> Outcome:
-    """What an exception says of the work; where it came from is in the output."""
-    import traceback
-
+def _failed(error: Exception, context: JobContext) -> Outcome:
+    """What an exception says of the work; where it came from is in the output, a transcript's line if it is one."""
     if not isinstance(error, TaskyardError):
-        traceback.print_exception(error)
-    return Outcome(error=f"{type(error).__name__}: {error}" if not isinstance(error, TaskyardError) else str(error))
+        import json
+        import traceback
+
+        text = "".join(traceback.format_exception(error))
+        is_transcript = os.path.lexists(JobFolder(context.home, context.id).transcript)
+        context.write(json.dumps({"type": "stderr", "text": text}) + "\n" if is_transcript else text)
+    return Outcome(error=in_words(error))
 
 
 async def _read_messages(context: JobContext) -> None:
@@ -92,8 +102,8 @@ async def _read_messages(context: JobContext) -> None:
     loop = asyncio.get_running_loop()
     reader = asyncio.StreamReader(limit=_LONGEST_LINE)
     await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), os.fdopen(0, "rb", 0))
-    async for line in reader:
-        await context.take_in(line.decode("utf-8", "replace").rstrip("\n"))
+    async for line in lines_of(reader):
+        await context.take_in(line)
     await context.take_in(None)
 
 

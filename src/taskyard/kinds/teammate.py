@@ -140,10 +140,14 @@ class Teammate(NamedTuple):
         hears = _hears(engine, command)
         if self.is_inside and command:
             command = leashed(command, home=context.home, job=context.id)
-        found = engines.find(engine)
+        found, about = engines.find(engine), ""
         cwd = here.folder(self.cwd)
 
         async def work(turn: Turn) -> Said:
+            nonlocal found, about
+            task = turn.task.id if turn.task is not None else ""
+            if not task or task != about:  # engines go on where they were: one conversation for all would never end
+                found, about = type(found)(), task
             theirs = {**env, "TASKYARD_INSTANCE": turn.who.instance.id}
             if turn.task is not None:
                 theirs[families.VARIABLE] = f"{env['TASKYARD_LIST']}/{turn.task.id}"

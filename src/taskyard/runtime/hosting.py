@@ -22,7 +22,7 @@ from taskyard.runtime.keeper.birth import Born
 from taskyard.runtime.keeper.control import Wishes
 from taskyard.runtime.keeper.queue import Queue
 from taskyard.runtime.keeper.request import request_of
-from taskyard.runtime.kind import Outcome
+from taskyard.runtime.kind import Outcome, in_words
 from taskyard.runtime.model import End
 from taskyard.typed import cast
 
@@ -114,7 +114,7 @@ class Hosted:
         outcome = Outcome(error="it was cancelled by its own code")
         with contextlib.suppress(asyncio.CancelledError):
             error = work.exception()
-            outcome = work.result() if error is None else Outcome(error=f"{type(error).__name__}: {error}")
+            outcome = work.result() if error is None else Outcome(error=in_words(error))
         if self._stopped.done():
             return self._stopped.result()
         self._context.facts.close(outcome)

@@ -16,6 +16,7 @@ point group of that name, and run `taskyard.testing.check_job_handler` on it.
 
 from __future__ import annotations
 
+from taskyard.errors import TaskyardError
 from taskyard.typed import NamedTuple
 
 TYPE_CHECKING = False
@@ -88,3 +89,8 @@ class Outcome(NamedTuple):
     result: str = ""  #: its final answer
     error: str = ""  #: why it failed
     facts: Mapping[str, object] = {}  #: what its kind adds to the record: usage, worktree, …
+
+
+def in_words(error: BaseException) -> str:
+    """What an exception says of the work that raised it; ours are sentences already."""
+    return str(error) if isinstance(error, TaskyardError) else f"{type(error).__name__}: {error}"

@@ -68,7 +68,8 @@ def _lost(folder: JobFolder, record: Mapping[str, object]) -> End:
     if record.get("host") != this_host():
         return end._replace(error="the machine was restarted")
     survivors = _end_what_is_left(folder, record)
-    return end._replace(error="its keeper was killed", survivors=tuple(survivors))
+    why = "the program around it is gone" if record.get("isInside") else "its keeper was killed"
+    return end._replace(error=why, survivors=tuple(survivors))
 
 
 def _printed(folder: JobFolder) -> int:

@@ -105,7 +105,12 @@ def summary(record: Mapping[str, object], end: End) -> str:
 
 
 #: What a job is called whose exit code is nobody's concern, by its kind, and how it is said that it went well.
-_NOUNS = {"monitor_mcp": ("Monitor", "ended"), "local_workflow": ("Workflow", "completed")}
+_NOUNS = {
+    "monitor_mcp": ("Monitor", "ended"),
+    "local_workflow": ("Workflow", "completed"),
+    "in_process_teammate": ("Teammate", "ended"),
+    "dream": ("Dream", "completed"),
+}
 
 
 def _how_it_ended(record: Mapping[str, object], end: End) -> str:

@@ -18,7 +18,8 @@ def failures(task: Task) -> int:
 def returned(facts: Facts, caller: rules.Caller, *, reason: str, most: int) -> Decision:
     """Put a task that its holder could not do back into the pool; the failure that makes it `most` sets it aside."""
     back = rules.release(facts, caller).task
-    count = failures(back) + 1
+    before = failures(back)
+    count = before + 1 if before < most else 1  # it was set aside, and somebody wants it tried again
     ours: dict[str, object] = {
         **back.extra,
         "failed": {"count": count, "reason": reason[:LONGEST_REASON], "by": caller.agent or ""},

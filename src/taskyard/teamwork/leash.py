@@ -23,8 +23,6 @@ _GRACE = 1.0
 #: What shells answer for a program that is not there.
 _NOT_FOUND = 127
 
-_PR_SET_PDEATHSIG = 1
-
 
 class _Asked(Exception):
     """Somebody wants it to end."""
@@ -37,7 +35,6 @@ def leashed(command: Sequence[str], *, home: str, job: str) -> tuple[str, ...]:
 
 def main(arguments: Sequence[str]) -> int:
     """Run a program to its end, and everything below it; its exit code, below 0 the signal that ended it."""
-    import ctypes
     import signal
 
     from taskyard.runtime.folder import JobFolder
@@ -49,7 +46,7 @@ def main(arguments: Sequence[str]) -> int:
     kernel.adopt_orphans()
     kernel.be_called("taskyard-leash")
     signal.signal(signal.SIGTERM, _ask)
-    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, int(signal.SIGTERM), 0, 0, 0)
+    kernel.be_told_of_parents_death(signal.SIGTERM)
     if os.getppid() != int(starter):
         return 1  # it died before we could ask to be told
     try:

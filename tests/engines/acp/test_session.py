@@ -123,6 +123,15 @@ def test_one_that_is_sent_on_goes_on_in_its_session(tmp_path: Path, way: str) ->
     assert watched.cost == 0.75  # what this run has cost
 
 
+@pytest.mark.req("K-02")
+def test_a_session_that_an_agent_knows_no_longer_is_begun_anew(tmp_path: Path) -> None:
+    engine, watched, command = Acp(), Watched(), keeping("forget")
+    work(engine, "one", tmp_path, command=command)
+    said = work(engine, "two", tmp_path, command=command, watched=watched)
+    assert (said.text, said.error) == ("two", "")
+    assert watched.said("note") == ["its session cannot go on: no such session"]
+
+
 @pytest.mark.req("B-08", "K-02")
 @pytest.mark.parametrize(
     ("body", "error", "retryable"),
@@ -163,6 +172,7 @@ def test_one_that_falls_silent_in_a_turn_has_failed(tmp_path: Path, monkeypatch:
     ("body", "error"),
     [
         ("pass", "it ended in the middle (exit code 0)"),
+        ("import sys\nfor line in sys.stdin: print(line, flush=True)", "it refused `initialize`: Method not found"),
         ("import sys; print('x' * 9_000_000, flush=True); sys.stdin.read()", "a message of more than 4,194,304 bytes"),
         (
             "import sys; [print('{' * 5000, flush=True) for _ in range(300)]; sys.stdin.read()",
@@ -173,7 +183,7 @@ def test_one_that_falls_silent_in_a_turn_has_failed(tmp_path: Path, monkeypatch:
         (SESSION + 'heard(); print(\'{"id": 2, "error": "broken"}\', flush=True)', "broken"),
         (SESSION + "heard(); sys.stdin.close(); sys.stdout.close(); sys.exit(1)", "exit code 1"),
     ],
-    ids=["ends", "a huge line", "garbage", "bytes", "a wrong answer", "a wrong error", "hangs up"],
+    ids=["ends", "an echo", "a huge line", "garbage", "bytes", "a wrong answer", "a wrong error", "hangs up"],
 )
 def test_a_program_that_only_pretends_has_failed_and_never_answered(tmp_path: Path, body: str, error: str) -> None:
     said = work(Acp(), "go", tmp_path, command=bare(body))

@@ -121,11 +121,14 @@ class _Run:
     # -- hello --------------------------------------------------------------------------------
 
     async def _open(self) -> None:
-        hello: InitializeResponse = await self._soon("initialize", self._agent.initialize(
-            protocol_version=PROTOCOL_VERSION,
-            client_capabilities=ClientCapabilities(),
-            client_info=Implementation(name="taskyard", title="Taskyard", version=__version__),
-        ))  # fmt: skip
+        try:
+            hello: InitializeResponse = await self._soon("initialize", self._agent.initialize(
+                protocol_version=PROTOCOL_VERSION,
+                client_capabilities=ClientCapabilities(),
+                client_info=Implementation(name="taskyard", title="Taskyard", version=__version__),
+            ))  # fmt: skip
+        except RequestError as error:
+            raise self._refused("`initialize`", error) from error
         if hello.protocol_version != PROTOCOL_VERSION:
             raise Failed(f"it speaks version {hello.protocol_version} of the protocol, not {PROTOCOL_VERSION}")
         try:
@@ -141,28 +144,38 @@ class _Run:
         """Go on with the session there was, or begin one."""
         where: dict[str, Any] = {"cwd": self._brief.cwd, "mcp_servers": self._servers()}
         abilities, before = can.session_capabilities, self._memory.session
-        keeps = can.load_session or (abilities is not None and abilities.resume is not None)
-        if before is not None and abilities is not None and abilities.resume is not None:
-            await self._soon("session/resume", self._agent.resume_session(session_id=before, **where))
-            self._go_on(before)
-        elif before is not None and can.load_session:
-            self._updates.is_muted = True
-            await self._soon("session/load", self._agent.load_session(session_id=before, **where))
-            self._updates.is_muted = False
-            self._go_on(before)
-        elif before is not None and not self._memory.is_ours:
-            raise Failed(f"it cannot go on with conversation {before!r}: it keeps none")
+        if before is not None and await self._is_entered(before, can, where):
+            self._session = before
+            self._updates.goes_on()
         else:
             made = await self._soon("session/new", self._agent.new_session(**where))
             self._session = self._memory.session = made.session_id
             self._memory.is_ours = True
             await self._choose_model(made.config_options or [])
-        if keeps:
+        if can.load_session or (abilities is not None and abilities.resume is not None):
             self._watcher.record({"type": "system", "subtype": "init", "session_id": self._session})
 
-    def _go_on(self, session: str) -> None:
-        self._session = session
-        self._updates.goes_on()
+    async def _is_entered(self, before: str, can: AgentCapabilities, where: dict[str, Any]) -> bool:
+        """Whether the session there was goes on: an agent may not be able to, or know it no longer."""
+        abilities = can.session_capabilities
+        self._updates.is_muted = True  # what it repeats of it is known
+        try:
+            if abilities is not None and abilities.resume is not None:
+                await self._soon("session/resume", self._agent.resume_session(session_id=before, **where))
+            elif can.load_session:
+                await self._soon("session/load", self._agent.load_session(session_id=before, **where))
+            elif not self._memory.is_ours:
+                raise Failed(f"it cannot go on with conversation {before!r}: it keeps none")
+            else:
+                return False
+        except RequestError as error:
+            if not self._memory.is_ours:
+                raise  # somebody wants this one, and no other
+            self._watcher.record({"type": "note", "text": f"its session cannot go on: {str(error)[:_LONGEST]}"})
+            return False
+        finally:
+            self._updates.is_muted = False
+        return True
 
     async def _choose_model(self, settings: list[Any]) -> None:
         if not self._brief.model:

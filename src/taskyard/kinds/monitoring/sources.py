@@ -118,6 +118,7 @@ async def _attend_command(argv: list[str], heard: Watch, began: Callable[[], obj
         )
     except OSError as error:
         return Gone(f"{argv[0]} cannot be started: {error.strerror}", is_failure=True)
+    parting = asyncio.create_task(children.part_with(process))
     try:
         began()
         assert process.stdout is not None
@@ -126,6 +127,7 @@ async def _attend_command(argv: list[str], heard: Watch, began: Callable[[], obj
             await asyncio.sleep(0)  # what is due is told also in the middle of a flood
         code = await process.wait()
     finally:
+        parting.cancel()
         with contextlib.suppress(ProcessLookupError):
             await children.end(process)
     return Gone(f"its command ended ({children.how_it_ended(code)})", is_failure=code != 0)

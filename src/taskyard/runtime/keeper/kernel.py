@@ -6,6 +6,7 @@ import ctypes
 import errno
 import os
 
+_PR_SET_PDEATHSIG = 1
 _PR_SET_NAME = 15
 _PR_SET_CHILD_SUBREAPER = 36
 _KEEP_SIZE, _PUNCH_HOLE = 1, 2
@@ -55,6 +56,11 @@ _fallocate.argtypes = [ctypes.c_int, ctypes.c_int, ctypes.c_int64, ctypes.c_int6
 def adopt_orphans() -> bool:
     """Become the parent of every descendant whose own parent ends; False where the kernel cannot."""
     return bool(_prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == 0)
+
+
+def be_told_of_parents_death(number: int) -> None:
+    """Get this signal when the process that started this one ends, however it does."""
+    _prctl(_PR_SET_PDEATHSIG, number, 0, 0, 0)
 
 
 def be_called(name: str) -> None:
