@@ -147,7 +147,32 @@ def test_plans_are_approved_or_rejected_by_the_lead(tmp_path: Path) -> None:
     assert command_line("team", "reject", "shop", "ada").code == 2
     assert command_line("team", "reject", "shop", "ada", "Think again").out == "ada is told to plan again.\n"
     asked()
+    shown = command_line("team", "show", "shop").out
+    assert "    wants a plan approved: `taskyard team approve shop ada`" in shown
     assert command_line("team", "approve", "shop", "ada").out == "ada may go on.\n"
     child.communicate(timeout=60)
     assert (child.returncode, len(noted(side))) == (0, 3)
     assert command_line("team", "approve", "shop", "ada").code == 4
+
+
+@pytest.mark.req("M-02")
+def test_a_word_of_approval_counts_for_the_plan_that_was_seen_and_for_no_later_one(tmp_path: Path) -> None:
+    words = ["--agents", "1", "--plan-first", "--command", noting(tmp_path / "side")]
+    child = start("team", "up", "--plan", plan(tmp_path, "name: shop\ntasks: [One, Two]\n"), *words)
+    assert child.stdout is not None
+    told = iter(child.stdout.readline, "")
+
+    with taskyard.open(list="shop", is_person=True) as yard:
+        next(line for line in told if "wants a plan approved" in line)
+        [ada] = [job for job in yard.jobs.list() if job.type == "in_process_teammate"]
+        os.kill(ada.pid, signal.SIGSTOP)  # it reads both words only after the first has let it begin
+        assert command_line("team", "approve", "shop", "ada").code == 0
+        assert command_line("team", "approve", "shop", "ada").code == 0
+        os.kill(ada.pid, signal.SIGCONT)
+        next(line for line in told if "starts #2" in line)
+        next(line for line in told if "wants a plan approved" in line)
+        until(lambda: yard.mail.peek("ada") == [])
+        assert yard.jobs.get(ada.id).facts["awaitsApproval"] is True
+    assert command_line("team", "approve", "shop", "ada").code == 0
+    child.communicate(timeout=60)
+    assert child.returncode == 0
