@@ -12,9 +12,10 @@ import time
 from taskyard.clock import now_ms
 from taskyard.crew import hiring, news
 from taskyard.crew.listening import Ears
+from taskyard.crew.member import see_out
 from taskyard.crew.outcome import Outcome, Tally
 from taskyard.crew.wish import free_names
-from taskyard.errors import Damaged, MemberNotStarted, NotFound, RecipientNotFound, TeamNotFound
+from taskyard.errors import Damaged, MemberNotStarted, RecipientNotFound, TeamNotFound
 from taskyard.runtime.model import JobStatus
 from taskyard.tasklist.extras import requires_of
 from taskyard.typed import NamedTuple
@@ -124,7 +125,7 @@ class Lead:
         self._asked.pop(hand.name, None)
         if hand.pane is not None:
             hiring.let_go(self._yard, hand)
-        self._leave(hand.name)
+        see_out(self._yard, self._team, hand.name)
         if job.status is JobStatus.COMPLETED:
             self._say(f"{hand.name} is done and leaves")
             return
@@ -142,14 +143,6 @@ class Lead:
             self._hands.pop(error.member, None)
             self._tally.died += 1
             self._say(str(error))
-
-    def _leave(self, name: str) -> None:
-        """See to it that what a member held, and what stood for it, is over."""
-        self._yard.tasks.list(internal=True)  # a look settles the trackers of the dead
-        try:
-            self._yard.teams.leave(self._team, name)
-        except (NotFound, Damaged):
-            pass  # it left by itself, or nobody can say
 
     # -- one round ---------------------------------------------------------------------------
 
@@ -240,7 +233,7 @@ class Lead:
         self._hands.pop(hand.name, None)
         if not hiring.let_go(self._yard, hand, grace=0):
             self._tally.faults.append(f"something of {hand.name} ({hand.job_id}) may be left")
-        self._leave(hand.name)
+        see_out(self._yard, self._team, hand.name)
 
     def _stop(self) -> None:
         """End whoever is left, all at once, with proof."""

@@ -15,6 +15,7 @@ from support.cli import taskyard as command_line
 from support.crews import members, noted, nothing_is_left, noting, plan
 from support.tmux import said, tmux_server
 from support.wait import until
+from taskyard.crew.member import run_member
 
 __all__ = ["tmux_server"]  # a fixture
 
@@ -176,3 +177,22 @@ def test_a_word_of_approval_counts_for_the_plan_that_was_seen_and_for_no_later_o
     assert command_line("team", "approve", "shop", "ada").code == 0
     child.communicate(timeout=60)
     assert child.returncode == 0
+
+
+@pytest.mark.req("M-01", "L-10")
+def test_a_second_member_of_the_same_name_is_sent_away_and_the_first_one_goes_on(tmp_path: Path) -> None:
+    command_line("team", "create", "crew", "--lead", "boss")
+    command_line("task", "add", "One", "--list", "crew")
+    first = start("team", "join", "crew", "ada", "--command", "sh -c 'read x; sleep 600'")
+    with taskyard.open(list="crew", is_person=True) as yard:
+        until(lambda: [task.owner for task in yard.tasks.list()] == ["ada"])
+        spec = taskyard.Teammate("ada", "crew", command=["true"], is_inside=False)
+
+        second = run_member(yard, spec, started=lambda _: None, show=lambda _: None)
+
+        assert second.end is not None
+        assert "There is already a member" in second.end.error
+        assert [seen.member.name for seen in yard.teams.members("crew")] == ["boss", "ada"]
+        assert [task.owner for task in yard.tasks.list()] == ["ada"]
+    first.send_signal(signal.SIGINT)
+    first.communicate(timeout=60)
