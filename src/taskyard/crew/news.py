@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from taskyard.shapes import as_text
+from taskyard.shapes import as_object, as_text
 from taskyard.tasklist.extras import requires_of
 from taskyard.view.job_text import how_it_ended
 from taskyard.view.text import safe
@@ -91,7 +91,10 @@ def why_open(task: Task, tasks: dict[str, Task]) -> str:
     """Why nobody works on an unfinished task."""
     named = f"#{task.id} {one_line(task.subject)}"
     if task.is_held:
-        return f"{named}: set aside, it lost its holders too often. `taskyard task edit {task.id} --clear held`"
+        failed = as_object(task.extra.get("failed")) or {}
+        last = one_line(as_text(failed.get("reason")))
+        why = f"it failed, last because: {last}" if last else "it lost its holders too often"
+        return f"{named}: set aside, {why.rstrip('.')}. `taskyard task edit {task.id} --clear held`"
     waits = [blocker for blocker in task.blocked_by if blocker in tasks and not tasks[blocker].is_done]
     if waits:
         return f"{named}: waits for {', '.join('#' + blocker for blocker in waits)}"
