@@ -11,11 +11,13 @@ import time
 
 from taskyard.clock import now_ms
 from taskyard.crew import hiring, news
+from taskyard.crew.ending import wake
 from taskyard.crew.listening import Ears
 from taskyard.crew.member import see_out
 from taskyard.crew.outcome import Outcome, Tally
 from taskyard.crew.wish import free_names
 from taskyard.errors import Damaged, MemberNotStarted, RecipientNotFound, TeamNotFound
+from taskyard.runtime.folder import JobFolder
 from taskyard.runtime.model import JobStatus
 from taskyard.tasklist.extras import requires_of
 from taskyard.typed import NamedTuple
@@ -237,6 +239,8 @@ class Lead:
 
     def _stop(self) -> None:
         """End whoever is left, all at once, with proof."""
+        for hand in self._hands.values():
+            wake(JobFolder(self._yard.home, hand.host or hand.job_id))  # whoever somebody has stopped can then end well
         if ids := [hand.job_id for hand in self._hands.values()]:
             self._yard.jobs.stop(*ids)
         for hand in list(self._hands.values()):

@@ -75,7 +75,8 @@ def of_question(name: str, job: Job) -> str:
 def of_end(name: str, job: Job) -> str:
     """A member that is no more, though nobody asked it to go."""
     how = how_it_ended(job.end) if job.end is not None else "gone"
-    why = f": {one_line(job.end.error)}" if job.end is not None and job.end.error else ""
+    error = job.end.error if job.end is not None else ""
+    why = f": {one_line(error)}" if error and error not in how else ""
     return f"{one_line(name)} died ({how}){why}"
 
 
