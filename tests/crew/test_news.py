@@ -68,12 +68,12 @@ def test_why_nobody_works_on_a_task_is_said() -> None:
     failed = {"held": True, "failed": {"count": 3, "reason": "no fuel."}}
     five = Task("5", "Five", metadata={"taskyard": failed})
     tasks = {task.id: task for task in (one, two, three, four, five)}
-    assert [news.why_open(task, tasks).partition(": ")[2] for task in tasks.values()] == [
-        "set aside, it lost its holders too often. `taskyard task edit 1 --clear held`",
+    assert [news.why_open(task, tasks, "my crew").partition(": ")[2] for task in tasks.values()] == [
+        "set aside, it lost its holders too often. `taskyard task edit 1 --clear held --list 'my crew'`",
         "waits for #1",
         "bob has it",
         "requires cobol",
-        "set aside, it failed, last because: no fuel. `taskyard task edit 5 --clear held`",
+        "set aside, it failed, last because: no fuel. `taskyard task edit 5 --clear held --list 'my crew'`",
     ]
 
 

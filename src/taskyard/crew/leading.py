@@ -200,7 +200,7 @@ class Lead:
         for task in movable:
             if (task.id, task.owner) not in self._told:
                 self._told.add((task.id, task.owner))
-                self._say(news.of_owner(task))
+                self._say(news.of_owner(task, self._team))
 
     def _can_move(self) -> Iterator[Task]:
         tasks = {task.id: task for task in self._yard.tasks.list()}

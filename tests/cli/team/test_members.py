@@ -166,6 +166,7 @@ def test_a_word_of_approval_counts_for_the_plan_that_was_seen_and_for_no_later_o
     with taskyard.open(list="shop", is_person=True) as yard:
         next(line for line in told if "wants a plan approved" in line)
         [ada] = [job for job in yard.jobs.list() if job.type == "in_process_teammate"]
+        assert ada.pid is not None
         os.kill(ada.pid, signal.SIGSTOP)  # it reads both words only after the first has let it begin
         assert command_line("team", "approve", "shop", "ada").code == 0
         assert command_line("team", "approve", "shop", "ada").code == 0
