@@ -16,7 +16,7 @@ from taskyard.crew.listening import Ears
 from taskyard.crew.member import see_out
 from taskyard.crew.outcome import Outcome, Tally
 from taskyard.crew.wish import free_names
-from taskyard.errors import Damaged, MemberNotStarted, RecipientNotFound, TeamNotFound
+from taskyard.errors import Damaged, MemberNotStarted, RecipientNotFound, StorageError, TeamNotFound
 from taskyard.runtime.folder import JobFolder
 from taskyard.runtime.model import JobStatus
 from taskyard.tasklist.extras import requires_of
@@ -222,8 +222,8 @@ class Lead:
             try:
                 data = {**request, "requestId": f"shutdown-{now_ms()}@{name}"}
                 self._yard.mail.send(self._me, name, type="shutdown_request", data=data)
-            except RecipientNotFound:
-                pass  # it has left
+            except (RecipientNotFound, StorageError):
+                pass  # it has left, or leaves this moment and its box with it; whoever stays is stopped below
         deadline = time.monotonic() + _POLITE
         while self._hands and time.monotonic() < deadline:
             for hand in list(self._hands.values()):
