@@ -57,20 +57,23 @@ def test_questions_and_deaths_are_told() -> None:
     assert "\x1b" not in asked
     ended = job._replace(status=JobStatus.FAILED, end=End("signal", signal=9))
     assert news.of_end("ada", ended).startswith("ada died (")
+    lost = job._replace(status=JobStatus.FAILED, end=End("lost", error="its keeper was killed"))
+    assert news.of_end("ada", lost) == "ada died (lost: its keeper was killed)"
 
 
 def test_why_nobody_works_on_a_task_is_said() -> None:
     one, two = Task("1", "One", metadata={"taskyard": {"held": True}}), Task("2", "Two", blocked_by=("1",))
     three = Task("3", "Three", status=TaskStatus.IN_PROGRESS, owner="bob")
     four = Task("4", "Four", metadata={"taskyard": {"requires": ["cobol"]}})
-    five = Task("5", "Five", metadata={"taskyard": {"held": True, "failed": {"count": 3, "reason": "no disk"}}})
+    failed = {"held": True, "failed": {"count": 3, "reason": "no fuel."}}
+    five = Task("5", "Five", metadata={"taskyard": failed})
     tasks = {task.id: task for task in (one, two, three, four, five)}
-    assert [news.why_open(task, tasks).partition(": ")[2] for task in tasks.values()] == [
-        "set aside, it lost its holders too often. `taskyard task edit 1 --clear held`",
+    assert [news.why_open(task, tasks, "my crew").partition(": ")[2] for task in tasks.values()] == [
+        "set aside, it lost its holders too often. `taskyard task edit 1 --clear held --list 'my crew'`",
         "waits for #1",
         "bob has it",
         "requires cobol",
-        "set aside, it failed, last because: no disk `taskyard task edit 5 --clear held`",
+        "set aside, it failed, last because: no fuel. `taskyard task edit 5 --clear held --list 'my crew'`",
     ]
 
 

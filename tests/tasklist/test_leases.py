@@ -284,3 +284,35 @@ def test_unknown_fields_of_a_later_version_do_no_harm(tmp_path: Path, records: l
     (tmp_path / "plan" / ".taskyard" / "leases" / "1.json").write_text(json.dumps(raw))
 
     assert records.read("1") == (Lease("ada", "i", "t", "manual", 0), 1)
+
+
+@pytest.mark.req("L-10")
+def test_nothing_is_left_of_a_claim_whose_writer_died_over_its_record(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Killed(BaseException):
+        pass
+
+    rename = os.rename
+
+    def die(source: str, target: str) -> None:
+        if "/leases/" in target:
+            raise Killed
+        rename(source, target)
+
+    def records() -> list[str]:
+        ours = tmp_path / "plan" / ".taskyard"
+        return [
+            path.name for name in ("leases", "tmp") for path in (ours / name).iterdir() if b"token" in path.read_bytes()
+        ]
+
+    with open_yard(tmp_path, agent="ada") as yard:
+        task = yard.tasks.create("One")
+        with monkeypatch.context() as patched:
+            patched.setattr(os, "rename", die)
+            with pytest.raises(Killed):
+                yard.tasks.start(task.id)
+    assert len(records()) == 1
+    with open_yard(tmp_path, agent="bob") as yard:
+        assert [task.owner for task in yard.tasks.list()] == [None]
+    assert records() == []

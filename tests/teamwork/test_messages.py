@@ -22,18 +22,19 @@ def test_the_last_fifty_messages_are_kept_and_each_is_cut() -> None:
 
 
 @pytest.mark.req("M-02")
-def test_letters_are_dealt_with_in_order_and_the_next_one_answers_a_question() -> None:
+def test_letters_are_dealt_with_in_order_and_the_next_one_of_who_decides_answers_a_question() -> None:
     async def scene() -> None:
         read: list[str] = []
         inbox = Inbox(lambda letter: read.append(letter.text))
         inbox.put(Letter("first"))
         asking = asyncio.create_task(inbox.answer())
         await asyncio.sleep(0)
+        inbox.put(Letter("go on", sender="bob", decides=False))
         inbox.put(Letter("the answer"))
         inbox.put(Letter("second"))
         assert await asking == "the answer"
-        assert [(await inbox.next()).text, (await inbox.next()).text] == ["first", "second"]
-        assert read == ["the answer", "first", "second"]
+        assert [(await inbox.next()).text for _ in range(3)] == ["first", "go on", "second"]
+        assert read == ["the answer", "first", "go on", "second"]
 
     asyncio.run(scene())
 
@@ -50,5 +51,21 @@ def test_while_many_letters_wait_no_more_are_fetched() -> None:
         assert not waiting.done()
         assert inbox.take() == Letter("0")
         await asyncio.wait_for(waiting, 10)
+
+    asyncio.run(scene())
+
+
+@pytest.mark.req("M-02")
+def test_an_answer_comes_through_however_many_letters_wait() -> None:
+    async def scene() -> None:
+        inbox = Inbox(lambda letter: None)
+        for number in range(MOST_WAITING):
+            inbox.put(Letter(str(number), "bob", decides=False))
+        fetching = asyncio.create_task(inbox.room())
+        asking = asyncio.create_task(inbox.answer())
+        await asyncio.wait_for(fetching, 10)
+        inbox.put(Letter("the answer"))
+        assert await asyncio.wait_for(asking, 10) == "the answer"
+        assert len(inbox) == MOST_WAITING
 
     asyncio.run(scene())

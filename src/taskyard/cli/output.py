@@ -53,9 +53,9 @@ def print_line(line: str) -> None:
     """A line on stdout, whatever its encoding."""
     out = sys.stdout
     try:
-        print(line, file=out)
+        out.write(f"{line}\n")  # at once: another thread may print as well
     except UnicodeEncodeError:
-        print(line.encode(out.encoding or "ascii", "backslashreplace").decode(out.encoding or "ascii"), file=out)
+        out.write(line.encode(out.encoding or "ascii", "backslashreplace").decode(out.encoding or "ascii") + "\n")
 
 
 def say(args: Args, text: str) -> None:

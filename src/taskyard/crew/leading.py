@@ -11,10 +11,13 @@ import time
 
 from taskyard.clock import now_ms
 from taskyard.crew import hiring, news
+from taskyard.crew.ending import wake
 from taskyard.crew.listening import Ears
+from taskyard.crew.member import see_out
 from taskyard.crew.outcome import Outcome, Tally
 from taskyard.crew.wish import free_names
-from taskyard.errors import Damaged, MemberNotStarted, NotFound, RecipientNotFound, TeamNotFound
+from taskyard.errors import Damaged, MemberNotStarted, RecipientNotFound, StorageError, TeamNotFound
+from taskyard.runtime.folder import JobFolder
 from taskyard.runtime.model import JobStatus
 from taskyard.tasklist.extras import requires_of
 from taskyard.typed import NamedTuple
@@ -124,7 +127,7 @@ class Lead:
         self._asked.pop(hand.name, None)
         if hand.pane is not None:
             hiring.let_go(self._yard, hand)
-        self._leave(hand.name)
+        see_out(self._yard, self._team, hand.name)
         if job.status is JobStatus.COMPLETED:
             self._say(f"{hand.name} is done and leaves")
             return
@@ -142,14 +145,6 @@ class Lead:
             self._hands.pop(error.member, None)
             self._tally.died += 1
             self._say(str(error))
-
-    def _leave(self, name: str) -> None:
-        """See to it that what a member held, and what stood for it, is over."""
-        self._yard.tasks.list(internal=True)  # a look settles the trackers of the dead
-        try:
-            self._yard.teams.leave(self._team, name)
-        except (NotFound, Damaged):
-            pass  # it left by itself, or nobody can say
 
     # -- one round ---------------------------------------------------------------------------
 
@@ -205,7 +200,7 @@ class Lead:
         for task in movable:
             if (task.id, task.owner) not in self._told:
                 self._told.add((task.id, task.owner))
-                self._say(news.of_owner(task))
+                self._say(news.of_owner(task, self._team))
 
     def _can_move(self) -> Iterator[Task]:
         tasks = {task.id: task for task in self._yard.tasks.list()}
@@ -227,8 +222,8 @@ class Lead:
             try:
                 data = {**request, "requestId": f"shutdown-{now_ms()}@{name}"}
                 self._yard.mail.send(self._me, name, type="shutdown_request", data=data)
-            except RecipientNotFound:
-                pass  # it has left
+            except (RecipientNotFound, StorageError):
+                pass  # it has left, or leaves this moment and its box with it; whoever stays is stopped below
         deadline = time.monotonic() + _POLITE
         while self._hands and time.monotonic() < deadline:
             for hand in list(self._hands.values()):
@@ -240,10 +235,12 @@ class Lead:
         self._hands.pop(hand.name, None)
         if not hiring.let_go(self._yard, hand, grace=0):
             self._tally.faults.append(f"something of {hand.name} ({hand.job_id}) may be left")
-        self._leave(hand.name)
+        see_out(self._yard, self._team, hand.name)
 
     def _stop(self) -> None:
         """End whoever is left, all at once, with proof."""
+        for hand in self._hands.values():
+            wake(JobFolder(self._yard.home, hand.host or hand.job_id))  # whoever somebody has stopped can then end well
         if ids := [hand.job_id for hand in self._hands.values()]:
             self._yard.jobs.stop(*ids)
         for hand in list(self._hands.values()):

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 
-from taskyard.errors import NotFound
+from taskyard.errors import Damaged, NotFound
 from taskyard.runtime.folder import JobFolder
 from taskyard.runtime.follow_output import follow_output
 from taskyard.runtime.output import Output
@@ -49,11 +49,23 @@ def run_member(yard: Yard, spec: Teammate, *, started: Callable[[str], None], sh
         return yard.jobs.wait(job.id, timeout=_LAST_WORDS)
     finally:
         yard.jobs.stop(job.id)
-        yard.tasks.list(internal=True)  # a look settles the trackers of the dead
-        try:
-            yard.teams.leave(spec.team, spec.name)
-        except NotFound:
-            pass  # it left by itself, or never came
+        see_out(yard, spec.team, spec.name)
+
+
+def see_out(yard: Yard, team: str, name: str) -> None:
+    """See to it that what a member whose job is over held, and what stood for it, is over too.
+
+    A living member of that name is another one: two may have come at once, and one was sent away.
+    """
+    yard.tasks.list(internal=True)  # a look settles the trackers of the dead
+    try:
+        if all(seen.liveness not in _LIVING for seen in yard.teams.members(team) if seen.member.name == name):
+            yard.teams.leave(team, name)
+    except (NotFound, Damaged):
+        pass  # it left by itself, or nobody can say
+
+
+_LIVING = ("alive", "idle", "stalled")
 
 
 #: Seconds between the last line of a member and the end of its job.

@@ -75,25 +75,28 @@ def of_question(name: str, job: Job) -> str:
 def of_end(name: str, job: Job) -> str:
     """A member that is no more, though nobody asked it to go."""
     how = how_it_ended(job.end) if job.end is not None else "gone"
-    why = f": {one_line(job.end.error)}" if job.end is not None and job.end.error else ""
+    error = job.end.error if job.end is not None else ""
+    why = f": {one_line(error)}" if error and error not in how else ""
     return f"{one_line(name)} died ({how}){why}"
 
 
-def of_owner(task: Task) -> str:
+def of_owner(task: Task, team: str) -> str:
     """A task that waits for somebody who is no member at work."""
+    where = _list(team)
     return (
         f"waits for {one_line(task.owner or 'somebody')}: #{task.id} {one_line(task.subject)}\n"
-        f"        taskyard task assign {task.id} AGENT  or  taskyard task release {task.id} --force"
+        f"        taskyard task assign {task.id} AGENT {where}  or  taskyard task release {task.id} --force {where}"
     )
 
 
-def why_open(task: Task, tasks: dict[str, Task]) -> str:
+def why_open(task: Task, tasks: dict[str, Task], team: str) -> str:
     """Why nobody works on an unfinished task."""
     named = f"#{task.id} {one_line(task.subject)}"
     if task.is_held:
-        failed = as_text((as_object(task.extra.get("failed")) or {}).get("reason"))
-        why = f"it failed, last because: {one_line(failed)}" if failed else "it lost its holders too often."
-        return f"{named}: set aside, {why} `taskyard task edit {task.id} --clear held`"
+        failed = as_object(task.extra.get("failed")) or {}
+        last = one_line(as_text(failed.get("reason")))
+        why = f"it failed, last because: {last}" if last else "it lost its holders too often"
+        return f"{named}: set aside, {why.rstrip('.')}. `taskyard task edit {task.id} --clear held {_list(team)}`"
     waits = [blocker for blocker in task.blocked_by if blocker in tasks and not tasks[blocker].is_done]
     if waits:
         return f"{named}: waits for {', '.join('#' + blocker for blocker in waits)}"
@@ -101,6 +104,13 @@ def why_open(task: Task, tasks: dict[str, Task]) -> str:
         return f"{named}: {one_line(task.owner)} has it"
     requires = requires_of(task)
     return f"{named}: requires {one_line(', '.join(requires))}" if requires else named
+
+
+def _list(team: str) -> str:
+    """Which list is meant: a person's own is another."""
+    from shlex import quote
+
+    return f"--list {quote(one_line(team))}"
 
 
 def one_line(text: str) -> str:

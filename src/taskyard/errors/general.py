@@ -125,7 +125,7 @@ class BadPlan(UsageError):
 
     def __init__(self, file: str, why: str, *, line: int = 0) -> None:
         place = f"{clipped(file, 160) or 'The plan'}{f', line {line}' if line else ''}"
-        super().__init__(f"{place}: {why.removesuffix('.')}.")
+        super().__init__(f"{place}: {why if why.endswith('?') else why.removesuffix('.') + '.'}")
         self.file = clipped(file, 160) or None
         self.line = line or None
         self.why = why

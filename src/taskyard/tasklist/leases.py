@@ -86,16 +86,28 @@ class LeaseFiles:
         """Put the record in place; without lease and losses there is none."""
         path = self._folder.lease(task_id)
         if lease is None and not losses:
-            try:
-                os.unlink(path)
-            except FileNotFoundError:
-                pass
-            except OSError as error:
-                raise files.storage_error(path, error) from error
+            files.remove(path)
             return
         held = {} if lease is None else {name: value for name, value in zip(lease._fields, lease) if value}
         held["losses"] = losses
-        files.replace(path, _encode(held).encode())
+        self._put(path, self._folder.lease_draft(task_id), _encode(held).encode())
+
+    def _put(self, path: str, draft: str, data: bytes) -> None:
+        """Put a record in place by way of a draft that the next writer, or whoever settles, finds should we die."""
+        try:
+            files.create(draft, data)
+        except FileExistsError:
+            files.remove(draft)  # a dead writer's
+            files.create(draft, data)
+        try:
+            os.rename(draft, path)
+        except OSError as error:
+            files.remove(draft)
+            raise files.storage_error(path, error) from error
+
+    def discard_draft(self, task_id: str) -> None:
+        """Remove a record that its writer died over before it was in place."""
+        files.remove(self._folder.lease_draft(task_id))
 
     def current(self, task: Task) -> Lease | None:
         """The lease under which the task is owned now, dead or alive."""

@@ -48,6 +48,10 @@ class ListFolder:
         """The lease record of a task."""
         return f"{self.leases}/{task_id}.json"
 
+    def lease_draft(self, task_id: str) -> str:
+        """Where a task's next lease record is written before it takes its place."""
+        return f"{self.tmp}/{task_id}.lease"
+
     def exists(self) -> bool:
         """Whether there is such a list; refuses folders that are files or links.
 

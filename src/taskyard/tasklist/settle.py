@@ -244,7 +244,8 @@ class Settler:
         self._writer.ledger.put(task_id, row._replace(intent=None))
 
     def _tidy_lease(self, task_id: str, state: Mapping[str, object] | None, *, lost: bool = False) -> None:
-        """Drop a lease record that does not fit the task: its writer died before or after it."""
+        """Drop a lease record that does not fit the task, or was never in place: its writer died before or after it."""
+        self._leases.discard_draft(task_id)
         lease, losses = self._leases.read(task_id)
         if state is None:
             self._leases.write(task_id, None, 0)

@@ -228,7 +228,7 @@ class Desk:
         if now.is_held:
             times = "once" if failures(now) == 1 else f"{failures(now)} times"
             text = (
-                f"Task #{task.id} was set aside: it failed {times}, last because: {reason[:2000]}"
+                f"Task #{task.id} was set aside: it failed {times}, last because: {reason[:2000].rstrip('.')}."
                 f" Look into it, then claim it or `taskyard task assign {task.id} AGENT`."
             )
             self.tell_lead(text=storable(text), data={"taskId": task.id, "subject": task.subject})

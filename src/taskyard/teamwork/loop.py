@@ -213,12 +213,13 @@ class Loop:
             if said.error:
                 await self._failed(task, said.error)
                 return None
-            self._watch.tell(awaitsApproval=True)
+            request_id = plan.new_request()
+            self._watch.tell(awaitsApproval=True, planRequest=request_id)
             await self._office.do(lambda: self._desk.progress("idle"))  # it waits: that is no stall
             try:
-                verdict = await self.postman.approval(task, said.text)
+                verdict = await self.postman.approval(task, said.text, request_id)
             finally:
-                self._watch.tell(awaitsApproval=False)
+                self._watch.tell(awaitsApproval=False, planRequest="")
             await self._office.do(lambda: self._desk.progress("working"))
             if verdict is None:
                 await self._office.do(lambda: self._desk.release(_SHUT_DOWN))

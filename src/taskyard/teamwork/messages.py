@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
+from contextlib import contextmanager
 
 from taskyard.clock import now_ms
 from taskyard.typed import NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Generator, Mapping
 
 #: Messages that views show; a conversation of thousands is in the transcript.
 RECENT = 50
@@ -29,10 +30,11 @@ class Letter(NamedTuple):
     sender: str | None = None  #: None: typed into its job
     id: str = ""  #: of the mail, to be acknowledged
     is_reply: bool = False  #: it answers one of ours, and wants no answer
+    decides: bool = True  #: it may answer what we ask: other teammates have no word in that
 
 
 class Inbox:
-    """Letters in the order they came. While the teammate asks something, the next is the answer."""
+    """Letters in the order they came. While the teammate asks something, the next that `decides` is the answer."""
 
     def __init__(self, read: Callable[[Letter], None]) -> None:
         """`read` is told of each letter that was dealt with."""
@@ -40,11 +42,12 @@ class Inbox:
         self._read = read
         self._news = asyncio.Event()
         self._room = asyncio.Event()
+        self._awaited = 0
         self._asked: asyncio.Future[str] | None = None
 
     def put(self, letter: Letter) -> None:
         """Add one; or answer with it what was asked."""
-        if self._asked is not None and not self._asked.done():
+        if letter.decides and self._asked is not None and not self._asked.done():
             self._asked.set_result(letter.text)
             self._read(letter)
         else:
@@ -74,9 +77,20 @@ class Inbox:
         """What comes next, as the answer to a question."""
         self._asked = asyncio.get_running_loop().create_future()
         try:
-            return await self._asked
+            with self.awaiting():
+                return await self._asked
         finally:
             self._asked = None
+
+    @contextmanager
+    def awaiting(self) -> Generator[None]:
+        """Meanwhile there is room for everything: what is waited for may be behind many others."""
+        self._awaited += 1
+        self._room.set()
+        try:
+            yield
+        finally:
+            self._awaited -= 1
 
     def arm(self) -> None:
         """From now on, whatever comes is news: call it, look around, and only then sleep on `news`."""
@@ -93,7 +107,7 @@ class Inbox:
 
     async def room(self) -> None:
         """Sleep while so much waits here that the rest should stay where it is."""
-        while len(self._letters) >= MOST_WAITING:
+        while len(self._letters) >= MOST_WAITING and not self._awaited:
             self._room.clear()
             await self._room.wait()
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 from taskyard.clock import iso
 from taskyard.shapes import as_text
 from taskyard.tasklist.message import MESSAGE
@@ -29,6 +31,11 @@ class Verdict(NamedTuple):
 
     approved: bool
     feedback: str = ""
+
+
+def new_request() -> str:
+    """What tells one plan that is asked about from every other."""
+    return f"plan-{os.urandom(8).hex()}"
 
 
 def request(name: str, plan: str, *, request_id: str, task_id: str, at: int) -> dict[str, object]:

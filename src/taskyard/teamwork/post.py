@@ -10,7 +10,6 @@ A teammate's mail: fetched as it comes, sorted, answered.
 from __future__ import annotations
 
 import asyncio
-import os
 
 from taskyard.clock import iso, now_ms
 from taskyard.disk.async_follow import followed
@@ -81,7 +80,8 @@ class Postman:
             await self._office.do(lambda: self._desk.read(message.id))
         elif message.type == MESSAGE:
             answers = bool(message.data.get("inReplyTo"))
-            self._inbox.put(Letter(message.text, message.sender, message.id, answers))
+            decides = await self._office.do(lambda: self._desk.obeys(message.sender))
+            self._inbox.put(Letter(message.text, message.sender, message.id, answers, decides))
         else:
             self._desk.may_have_been_given = True
             await self._office.do(lambda: self._desk.read(message.id))
@@ -122,16 +122,15 @@ class Postman:
 
     # -- plans -------------------------------------------------------------------------------
 
-    async def approval(self, task: Task, text: str) -> Verdict | None:
+    async def approval(self, task: Task, text: str, request_id: str) -> Verdict | None:
         """What the lead says of a plan, whenever that is; None: the teammate is to end instead."""
-        self._request = f"plan-{os.urandom(8).hex()}"
+        self._request = request_id
         self._verdict = asyncio.get_running_loop().create_future()
-        asked = plan.request(
-            self._desk.who.name, storable(text), request_id=self._request, task_id=task.id, at=now_ms()
-        )
+        asked = plan.request(self._desk.who.name, storable(text), request_id=request_id, task_id=task.id, at=now_ms())
         try:
             await self._office.do(lambda: self._desk.tell_lead(type=plan.REQUEST, data=asked))
-            return await self._verdict
+            with self._inbox.awaiting():
+                return await self._verdict
         finally:
             self._verdict = None
 

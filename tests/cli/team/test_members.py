@@ -15,6 +15,7 @@ from support.cli import taskyard as command_line
 from support.crews import members, noted, nothing_is_left, noting, plan
 from support.tmux import said, tmux_server
 from support.wait import until
+from taskyard.crew.member import run_member
 
 __all__ = ["tmux_server"]  # a fixture
 
@@ -147,7 +148,52 @@ def test_plans_are_approved_or_rejected_by_the_lead(tmp_path: Path) -> None:
     assert command_line("team", "reject", "shop", "ada").code == 2
     assert command_line("team", "reject", "shop", "ada", "Think again").out == "ada is told to plan again.\n"
     asked()
+    shown = command_line("team", "show", "shop").out
+    assert "    wants a plan approved: `taskyard team approve shop ada`" in shown
     assert command_line("team", "approve", "shop", "ada").out == "ada may go on.\n"
     child.communicate(timeout=60)
     assert (child.returncode, len(noted(side))) == (0, 3)
     assert command_line("team", "approve", "shop", "ada").code == 4
+
+
+@pytest.mark.req("M-02")
+def test_a_word_of_approval_counts_for_the_plan_that_was_seen_and_for_no_later_one(tmp_path: Path) -> None:
+    words = ["--agents", "1", "--plan-first", "--command", noting(tmp_path / "side")]
+    child = start("team", "up", "--plan", plan(tmp_path, "name: shop\ntasks: [One, Two]\n"), *words)
+    assert child.stdout is not None
+    told = iter(child.stdout.readline, "")
+
+    with taskyard.open(list="shop", is_person=True) as yard:
+        next(line for line in told if "wants a plan approved" in line)
+        [ada] = [job for job in yard.jobs.list() if job.type == "in_process_teammate"]
+        assert ada.pid is not None
+        os.kill(ada.pid, signal.SIGSTOP)  # it reads both words only after the first has let it begin
+        assert command_line("team", "approve", "shop", "ada").code == 0
+        assert command_line("team", "approve", "shop", "ada").code == 0
+        os.kill(ada.pid, signal.SIGCONT)
+        next(line for line in told if "starts #2" in line)
+        next(line for line in told if "wants a plan approved" in line)
+        until(lambda: yard.mail.peek("ada") == [])
+        assert yard.jobs.get(ada.id).facts["awaitsApproval"] is True
+    assert command_line("team", "approve", "shop", "ada").code == 0
+    child.communicate(timeout=60)
+    assert child.returncode == 0
+
+
+@pytest.mark.req("M-01", "L-10")
+def test_a_second_member_of_the_same_name_is_sent_away_and_the_first_one_goes_on(tmp_path: Path) -> None:
+    command_line("team", "create", "crew", "--lead", "boss")
+    command_line("task", "add", "One", "--list", "crew")
+    first = start("team", "join", "crew", "ada", "--command", "sh -c 'read x; sleep 600'")
+    with taskyard.open(list="crew", is_person=True) as yard:
+        until(lambda: [task.owner for task in yard.tasks.list()] == ["ada"])
+        spec = taskyard.Teammate("ada", "crew", command=["true"], is_inside=False)
+
+        second = run_member(yard, spec, started=lambda _: None, show=lambda _: None)
+
+        assert second.end is not None
+        assert "There is already a member" in second.end.error
+        assert [seen.member.name for seen in yard.teams.members("crew")] == ["boss", "ada"]
+        assert [task.owner for task in yard.tasks.list()] == ["ada"]
+    first.send_signal(signal.SIGINT)
+    first.communicate(timeout=60)

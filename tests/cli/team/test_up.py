@@ -15,6 +15,8 @@ from support.cli import Ran, process, start
 from support.cli import taskyard as command_line
 from support.crews import members, noted, nothing_is_left, noting, plan
 from support.wait import until
+from taskyard.runtime.folder import JobFolder
+from taskyard.runtime.liveness import keeper_of
 
 PLAN = """\
 name: shop
@@ -212,4 +214,29 @@ def test_a_hook_that_refuses_a_task_of_the_plan_leaves_no_team(tmp_path: Path) -
     refused = process("team", "up", *words)
 
     assert (refused.code, refused.error["code"]) == (5, "hook_refused")
+    nothing_is_left("shop")
+
+
+@pytest.mark.req("M-01", "L-10")
+def test_a_member_whose_keeper_somebody_stopped_ends_with_the_team(tmp_path: Path) -> None:
+    child = start(
+        "team",
+        "up",
+        "--plan",
+        plan(tmp_path, "name: shop\ntasks: [One]\n"),
+        "--agents",
+        "1",
+        "--command",
+        "sh -c 'read x; sleep 600'",
+    )
+    with taskyard.open(list="shop", is_person=True) as yard:
+        until(lambda: any(task.owner for task in yard.tasks.list()))
+        [ada] = [job for job in yard.jobs.list() if job.type == "in_process_teammate"]
+        keeper = keeper_of(JobFolder(yard.home, ada.id))
+        assert keeper is not None
+        os.kill(keeper, signal.SIGSTOP)
+        child.send_signal(signal.SIGINT)
+        child.communicate(timeout=60)
+        assert child.returncode == 130
+        assert yard.jobs.get(ada.id).is_final
     nothing_is_left("shop")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from taskyard.cli.command import Command
 from taskyard.cli.job.shared import EXITS, exit_code
-from taskyard.cli.output import answer, open_yard, print_line, say
+from taskyard.cli.output import answer, open_yard, print_line, say, warn
 from taskyard.cli.team.options import add_options, wish_of
 from taskyard.cli.team.removal import released
 from taskyard.cli.team.show import one_team
@@ -64,6 +64,8 @@ def _at_work(args: Args) -> int:
         if team.member(name) is not None and _lives(yard, team.name, name):
             raise AlreadyExists(f"a member of team {team.name!r}", name, hint="Take another name.")
         job = _seen_through(args, yard, wish.spec(name), said="")
+    if job.end is not None and job.end.error:
+        warn(f"{name} ended: {job.end.error}")
     answer(args, lambda: _json(args, name, job), list, ids=[job.id])
     return exit_code([job])
 

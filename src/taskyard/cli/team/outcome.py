@@ -26,7 +26,7 @@ def outcome_lines(outcome: Outcome) -> Iterator[str]:
         yield f"{outcome.tokens:,} tokens, {_many(outcome.tools, 'tool call')}{cost}."
     by_id = {task.id: task for task in outcome.tasks}
     for task in outcome.open:
-        yield f"Not done: {why_open(task, by_id)}"
+        yield f"Not done: {why_open(task, by_id, outcome.team)}"
     for fault in outcome.faults:
         yield f"Fault: {safe(fault)}."
     if outcome.nudge:

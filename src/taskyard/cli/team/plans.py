@@ -5,11 +5,13 @@ from __future__ import annotations
 from taskyard.cli.command import Command
 from taskyard.cli.output import answer, open_yard
 from taskyard.clock import iso, now_ms
-from taskyard.errors import UsageError
+from taskyard.errors import Conflict, UsageError
+from taskyard.names import folder_name
 from taskyard.view.text import safe
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from taskyard.app import Yard
     from taskyard.cli.command import Args
     from taskyard.cli.parser import Parser
 
@@ -40,8 +42,9 @@ def _answered(args: Args, *, approved: bool) -> int:
         member = yard.teams.get(args.team).member(args.agent)
         post = Post(yard.home, args.team)
         sender = yard.agent or _PERSON
-        data: dict[str, object] = {"approved": approved, "feedback": args.text, "timestamp": iso(now_ms())}
         name = member.name if member is not None else args.agent
+        data: dict[str, object] = {"approved": approved, "feedback": args.text, "timestamp": iso(now_ms())}
+        data |= _about(yard, args.team, name)
         receipt = post.send(sender, name, args.text, type="plan_approval_response", data=data)
     said = f"{safe(name)} may go on." if approved else f"{safe(name)} is told to plan again."
     return answer(
@@ -52,17 +55,33 @@ def _answered(args: Args, *, approved: bool) -> int:
     )
 
 
+def _about(yard: Yard, team: str, name: str) -> dict[str, object]:
+    """Which plan is meant: the one that the member asks about now, never one that nobody has seen yet.
+
+    Raises:
+        Conflict: it asks about none.
+    """
+    from taskyard.crew.removal import jobs_of_team, member_of
+
+    for job in jobs_of_team(yard, team):
+        if folder_name("an agent", member_of(job)) == folder_name("an agent", name):
+            if not job.facts.get("awaitsApproval"):
+                raise Conflict(f"{name} asks about no plan now.", f"`taskyard team show {team}` says who does.")
+            return {"requestId": job.facts.get("planRequest", "")}
+    return {}  # another program's member: whatever it asks about
+
+
 APPROVE = Command(
     _approve,
     _arguments,
     "Let a member of a team go on with the plan it asked about.",
     examples=("taskyard team approve crew ada",),
-    exits=("4  there is no such team or member",),
+    exits=("4  there is no such team or member", "5  it asks about no plan now"),
 )
 REJECT = Command(
     _reject,
     _arguments,
     "Send a member of a team back to its plan, with the reason.",
     examples=("taskyard team reject crew ada 'Leave the parser alone.'",),
-    exits=("4  there is no such team or member",),
+    exits=("4  there is no such team or member", "5  it asks about no plan now"),
 )

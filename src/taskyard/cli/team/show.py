@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from shlex import quote
+
 from taskyard.cli.command import Command
 from taskyard.cli.output import answer, open_yard, style
 from taskyard.cli.team.records import named, team_json
@@ -48,6 +50,13 @@ def _lines(args: Args, team: Team, places: Sequence[Place]) -> Iterator[str]:
         if place.job is not None and place.job.needs_input:
             question = safe(str(place.job.facts.get("question", "")))
             yield f"    asks: {question}  `taskyard send {place.job.id} 'ANSWER'`"
+        if _awaits_approval(place):
+            who = f"{quote(safe(team.name))} {quote(safe(place.member.name))}"
+            yield f"    wants a plan approved: `taskyard team approve {who}`, `taskyard team reject {who} 'WHY'`"
+
+
+def _awaits_approval(place: Place) -> bool:
+    return place.job is not None and place.job.facts.get("awaitsApproval") is True
 
 
 def _json(place: Place) -> dict[str, object]:
@@ -59,6 +68,7 @@ def _json(place: Place) -> dict[str, object]:
         "pid": place.member.pid or None,
         "job": place.job.id if place.job is not None else None,
         "needs_input": place.job is not None and place.job.needs_input,
+        "awaits_approval": _awaits_approval(place),
         "task": place.task.id if place.task is not None else None,
         "colour": place.member.colour,
     }
