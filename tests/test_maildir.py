@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from taskyard import maildir, message_ids
+from taskyard.disk import files
 from taskyard.errors import StorageError
 from taskyard.maildir import Box
 
@@ -48,6 +49,21 @@ def test_a_closed_box_takes_no_mail_keeps_what_it_has_and_can_open_again(box: Bo
     box.open()
     assert box.put(second, b"2")
     assert box.waiting() == [first, second]
+
+
+@pytest.mark.req("M-02")
+def test_a_box_that_is_closed_while_somebody_writes_takes_no_mail(
+    box: Box, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_all = files.write_all
+
+    def closed_meanwhile(fd: int, data: bytes) -> None:
+        write_all(fd, data)
+        box.close()
+
+    monkeypatch.setattr(files, "write_all", closed_meanwhile)
+    assert not box.put(message_ids.next_id(str(tmp_path), "ada"), b"1")
+    assert box.waiting() == []
 
 
 @pytest.mark.req("N-07")

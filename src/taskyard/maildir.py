@@ -113,6 +113,8 @@ class Box:
             if sync:
                 files.sync_folder(f"{self.path}/new")
         except OSError as error:
+            if isinstance(error, FileNotFoundError) and not os.path.lexists(temporary):
+                return False  # it was closed while we wrote
             files.remove(temporary)
             raise files.storage_error(temporary, error) from error
         return True

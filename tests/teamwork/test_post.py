@@ -146,6 +146,8 @@ def test_only_the_lead_or_the_person_shuts_a_teammate_down() -> None:
             sent = yard.mail.send("mallory", "ada", "go away", type="shutdown_request")
             await until(lambda: yard.mail.receipt(sent.id) == "read")
             assert not yard.jobs.get(job.id).is_final
+            (refusal,) = yard.mail.take("mallory")
+            assert refusal.text == "ada goes on: only lead or me can shut it down."
             yard.mail.send("me", "ada", "please", type="shutdown_request")
             assert (await yard.jobs.wait(job.id, timeout=SOON)).status.value == "completed"
 

@@ -65,6 +65,8 @@ def _spec(args: Args) -> Agent:
         command = tuple(shlex.split(args.command))
     except ValueError as error:
         raise UsageError(f"--command cannot be read: {error}.") from error
+    if args.resume is not None and (args.engine or command):
+        raise UsageError("--resume goes on with the engine and program of that job: leave out --engine and --command.")
     prompt = sys.stdin.read() if args.prompt == "-" else args.prompt
     spec = Agent(prompt) if args.resume is None else Agent.resume(args.resume, prompt)
     given = {name: value for name in _OPTIONS if (value := getattr(args, name))}

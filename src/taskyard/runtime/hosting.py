@@ -155,7 +155,8 @@ class Hosted:
             case {"do": "resume"}:
                 return self._pause(on=False)
             case {"do": "answer", "text": str(text)}:
-                return all(self._context.deliver(line) for line in text.splitlines())
+                lines = text.removesuffix("\n").split("\n") if text else []  # as a process of its own would read them
+                return all(self._context.deliver(line) for line in lines)
             case {"do": "close_input"}:
                 return self._context.deliver(None)
             case _:

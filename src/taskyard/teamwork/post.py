@@ -17,6 +17,7 @@ from taskyard.names import storable
 from taskyard.shapes import as_text
 from taskyard.tasklist.message import MESSAGE
 from taskyard.teamwork import idle, plan
+from taskyard.teamwork.desk import PERSON
 from taskyard.teamwork.messages import Letter
 
 TYPE_CHECKING = False
@@ -76,6 +77,8 @@ class Postman:
             await self._office.do(lambda: self._shut_down(message))
             self._shutdowns += 1
             self._leave(f"{message.sender} asked it to", now=self._shutdowns > 1)
+        elif message.type == "shutdown_request":
+            await self._office.do(lambda: self._refuse(message))
         elif await self._is_verdict(message):
             await self._office.do(lambda: self._desk.read(message.id))
         elif message.type == MESSAGE:
@@ -100,6 +103,13 @@ class Postman:
             "backendType": self._backend,
         }
         self._desk.write(message.sender, type="shutdown_approved", data=data)
+        self._desk.read(message.id)
+
+    def _refuse(self, message: Message) -> None:
+        """Tell somebody who cannot shut it down who can."""
+        leads = " or ".join(dict.fromkeys((self._desk.lead(), PERSON)))
+        text = f"{self._desk.who.name} goes on: only {leads} can shut it down."
+        self._desk.write(message.sender, text=text, data={"inReplyTo": message.id})
         self._desk.read(message.id)
 
     # -- going out ---------------------------------------------------------------------------
