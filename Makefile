@@ -21,10 +21,10 @@ demo: ## Watch a small team work through a plan; sets up the package alone
 	@$(PYTHON) scripts/setup.py package
 	@$(BIN)/taskyard demo
 
-test: setup ## Run every test: two at a time, then those that need the machine to themselves
+test: setup ## Run every test: several at a time, then those that need the machine to themselves
 	@status=0; \
-	echo "== tests, two at a time"; \
-	$(PYTEST) -n 2 -m "not serial and not soak" || status=$$?; \
+	echo "== tests, several at a time"; \
+	$(PYTEST) -n 3 --dist worksteal -m "not serial and not soak" || status=$$?; \
 	echo "== tests that run alone"; \
 	$(PYTEST) -m "serial and not soak" || { code=$$?; [ $$code -eq 5 ] || status=$$code; }; \
 	exit $$status
@@ -44,8 +44,8 @@ bench: setup ## Measure against the yardsticks, one JSON line a row
 soak: export TASKYARD_SOAK = 1
 soak: setup ## Run every test at full count: hours
 	@status=0; \
-	echo "== soak, two at a time"; \
-	$(PYTEST) -o timeout=3600 -n 2 -m "not serial" || status=$$?; \
+	echo "== soak, several at a time"; \
+	$(PYTEST) -o timeout=3600 -n 3 --dist worksteal -m "not serial" || status=$$?; \
 	echo "== soak, alone"; \
 	$(PYTEST) -o timeout=3600 -m "serial" || { code=$$?; [ $$code -eq 5 ] || status=$$code; }; \
 	exit $$status

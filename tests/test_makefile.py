@@ -46,7 +46,7 @@ def test_both_groups_of_tests_run_and_either_can_fail_the_whole(
 ) -> None:
     done = make("test", stand_in(tmp_path, parallel=parallel, alone=alone))
 
-    assert "-n 2 -m not serial and not soak\n" in done.stdout
+    assert "-n 3 --dist worksteal -m not serial and not soak\n" in done.stdout
     assert "\n-m serial and not soak\n" in done.stdout
     assert (done.returncode == 0) is passes
 
