@@ -35,7 +35,7 @@ def test_agents_over_the_limit_wait_and_say_for_what_and_those_inside_others_hav
     first = narrow.start(Agent("go", command=does(ENDLESS)))
     second = narrow.start(Agent("go", command=does("pass")))
     until(lambda: jobs.get(second.id).status is JobStatus.PENDING)
-    assert jobs.get(second.id).waits_for == "a slot (at most 1 local_agent at once)"
+    assert jobs.get(second.id).waits_for == "a slot (at most 1 agent at once)"
 
     monkeypatch.setenv("TASKYARD_JOB", first.id)  # as if started by the first, which may well wait for it
     inner = narrow.start(Agent("go", command=does("print('in')")))

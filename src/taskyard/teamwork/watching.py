@@ -93,6 +93,7 @@ class Watch:
     def limited(self, seconds: float, why: str) -> None:
         """Say that its provider has too much to do: in the transcript, and to all who would begin there."""
         self.record({"type": "limited", "seconds": round(seconds, 3), "text": why[:500]})
+        self._context.tell(limited={"seconds": round(seconds, 3), "why": why[:500], "at": now_ms()})
         with contextlib.suppress(TaskyardError):
             note_limit(self._context.home, self._provider, seconds)
 

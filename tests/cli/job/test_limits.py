@@ -17,7 +17,7 @@ pytestmark = pytest.mark.req("B-12")
 TASKYARD = f"{sys.executable} -m taskyard"
 
 
-@pytest.mark.parametrize(("setting", "what"), [("JOB_LIMIT", "jobs"), ("SHELL_LIMIT", "local_bash")])
+@pytest.mark.parametrize(("setting", "what"), [("JOB_LIMIT", "jobs"), ("SHELL_LIMIT", "shell commands")])
 def test_one_more_than_may_run_at_once_waits_and_says_for_what(
     setting: str, what: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

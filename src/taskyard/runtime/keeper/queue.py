@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 
 _TICK = 0.25
 
+#: What those are called that share the slots of a kind.
+_WORDS = {"jobs": "job", "local_bash": "shell command", "local_agent": "agent"}
+
 #: Why one that was to come after another may not run.
 _HOW = {JobStatus.FAILED: "failed", JobStatus.KILLED: "was stopped"}
 
@@ -123,7 +126,9 @@ class Queue(Idle):
 
     def _limit(self, name: str) -> str:
         kind, _, inside = name.partition(".")
-        return f"a slot (at most {self._request.slots[name]} {kind}{' inside others' if inside else ''} at once)"
+        count = self._request.slots[name]
+        what = f"{count} {_WORDS.get(kind, kind)}{'' if count == 1 else 's'}"
+        return f"a slot (at most {what}{' inside others' if inside else ''} at once)"
 
     def woken(self) -> None:
         """The time has come to look, or something happened."""
