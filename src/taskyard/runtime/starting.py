@@ -128,6 +128,11 @@ class Forker:
         with self._one_at_a_time:
             self._let_go()
 
+    def __del__(self) -> None:
+        """Let the server go also where nobody said so."""
+        if self._socket is not None:
+            self._socket.close()
+
 
 def _spawn(what: str, fd: int, stdout: int | None = None) -> int:
     """Start the keeper program, isolated: two descriptors, no signal ignored, nothing of ours that loads code."""

@@ -20,6 +20,11 @@ from taskyard.crew.member import run_member
 __all__ = ["tmux_server"]  # a fixture
 
 
+def kinds_of(team: str) -> list[str]:
+    """What the members at work are."""
+    return [one["kind"] for one in command_line("team", "show", team, "--json").data["members"] if one["job"]]
+
+
 @pytest.mark.req("M-01", "M-04", "T-05")
 def test_a_person_has_a_member_work_in_any_terminal(tmp_path: Path) -> None:
     side = tmp_path / "side"
@@ -88,8 +93,7 @@ def test_members_work_in_windows_of_tmux_that_close_with_them(tmux_server: Path,
     with taskyard.open(list=team, is_person=True) as yard:
         until(lambda: sum(task.owner is not None for task in yard.tasks.list()) == 2, timeout=40)
     assert said("list-windows", "-a", "-F", "#{window_name}").split() == ["C-c", "--touch-made-"]
-    shown = command_line("team", "show", team, "--json").data["members"]
-    assert [one["kind"] for one in shown if one["job"]] == ["tmux", "tmux"]
+    until(lambda: kinds_of(team) == ["tmux", "tmux"], timeout=40)
 
     go.touch()
 

@@ -105,7 +105,7 @@ class Growth:
             return
         if punch(self._output, start, stop - start):
             self.base = stop
-        elif self._on_disk > self._cap:
+        elif min(self._on_disk, size) > self._cap:  # on disk it takes whole blocks
             raise Full
 
     @property
