@@ -140,11 +140,7 @@ class DreamWatch:
         self._context.progress(usage=self._usage(), last_tool_name=tool, phase=self._phase)
 
     def _usage(self) -> dict[str, int]:
-        return {
-            "total_tokens": self._progress.tokens,
-            "tool_uses": self._progress.tools,
-            "duration_ms": round((time.monotonic() - self._began) * 1000),
-        }
+        return self._progress.usage(time.monotonic() - self._began)
 
 
 def note(context: JobContext, text: str) -> None:

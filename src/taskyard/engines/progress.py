@@ -22,11 +22,16 @@ class Progress(NamedTuple):
     latest_input: int = 0  #: tokens of the last request, with what came from and went into a cache
     output: int = 0  #: tokens of all answers
     recent: tuple[Mapping[str, object], ...] = ()
+    before: int = 0  #: tokens of conversations that are over
 
     @property
     def tokens(self) -> int:
-        """What the conversation weighs: its latest input, and all that was answered."""
-        return self.latest_input + self.output
+        """What the conversation weighs: its latest input, and all that was answered; and those before it."""
+        return self.before + self.latest_input + self.output
+
+    def next_conversation(self) -> Progress:
+        """After one conversation, before the next."""
+        return self._replace(before=self.tokens, latest_input=0, output=0)
 
     def used_tool(self, name: str, given: Mapping[str, object]) -> Progress:
         """After one more tool."""
@@ -39,6 +44,10 @@ class Progress(NamedTuple):
         latest = sum(_count(usage.get(part)) for part in parts)
         output = self.output + _count(usage.get("output_tokens"))
         return self._replace(latest_input=latest or self.latest_input, output=output)
+
+    def usage(self, seconds: float) -> dict[str, int]:
+        """As notices and events have it, after so long."""
+        return {"total_tokens": self.tokens, "tool_uses": self.tools, "duration_ms": round(seconds * 1000)}
 
     def to_json(self) -> dict[str, object]:
         """As records have it."""

@@ -197,8 +197,4 @@ class Watch:
         self._reading.cancel()
 
     def _usage(self) -> dict[str, int]:
-        return {
-            "total_tokens": self._progress.tokens,
-            "tool_uses": self._progress.tools,
-            "duration_ms": round((time.monotonic() - self._began) * 1000),
-        }
+        return self._progress.usage(time.monotonic() - self._began)

@@ -34,7 +34,7 @@ class _Account(NamedTuple):
 
     task: str | None = None
     began: float = 0.0
-    tools: int = 0
+    progress: Progress = Progress()
     cost: float | None = None
 
 
@@ -55,17 +55,15 @@ class Watch:
         self._began = time.monotonic()
         self._cost: float | None = None
         self._cost_before = 0.0  # of what its engine was asked before: each time that begins to count anew
-        self._tokens_before = 0  # the same: every turn is a conversation of its own
         self._turn = _Account()
         self._told_at = 0.0
         self._beat_at = time.monotonic()
         self._tool: str | None = None
 
     def begin(self, prompt: str, task: str | None) -> None:
-        """A turn begins, on a task (`release/7`) or on something else."""
-        self._tokens_before += self._progress.tokens
-        self._progress = self._progress._replace(latest_input=0, output=0)
-        self._turn = _Account(task, time.monotonic(), self._progress.tools, self._cost)
+        """A turn begins, on a task (`release/7`) or on something else: a conversation of its own."""
+        self._progress = self._progress.next_conversation()
+        self._turn = _Account(task, time.monotonic(), self._progress, self._cost)
         if task is not None:
             families.note_part(self._context.home, task, self._context.id, self._part(task))
         self.record({"type": "prompt", "text": prompt, **({"task": task.rpartition("/")[2]} if task else {})})
@@ -81,8 +79,8 @@ class Watch:
         turn = self._turn
         before = families.part_of(self._context.home, task, self._context.id) or {}
         took: dict[str, float] = {
-            "total_tokens": self._progress.tokens,
-            "tool_uses": self._progress.tools - turn.tools,
+            "total_tokens": self._progress.tokens - turn.progress.tokens,
+            "tool_uses": self._progress.tools - turn.progress.tools,
             "duration_ms": round((time.monotonic() - turn.began) * 1000),
         }
         if self._cost is not None:
@@ -145,7 +143,7 @@ class Watch:
         """What is known of the work by now."""
         cost = {} if self._cost is None else {"costUsd": self._cost}
         return {
-            "progress": {**self._progress.to_json(), "tokenCount": self._tokens},
+            "progress": self._progress.to_json(),
             "usage": self._usage(),
             "messages": self._recent.shown(),
             **cost,
@@ -161,12 +159,4 @@ class Watch:
             self._context.progress(usage=self._usage(), last_tool_name=self._tool)
 
     def _usage(self) -> dict[str, int]:
-        return {
-            "total_tokens": self._tokens,
-            "tool_uses": self._progress.tools,
-            "duration_ms": round((time.monotonic() - self._began) * 1000),
-        }
-
-    @property
-    def _tokens(self) -> int:
-        return self._tokens_before + self._progress.tokens
+        return self._progress.usage(time.monotonic() - self._began)
