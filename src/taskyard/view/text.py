@@ -118,11 +118,15 @@ def _owner(row: Row) -> str:
     return f"@{safe(row.task.owner)}" if row.task.owner else ""
 
 
+def waits_note(waits_for: Sequence[str]) -> str:
+    """`waits for 12, 13`, the first three by name; empty if it waits for nobody."""
+    first, more = ", ".join(waits_for[:3]), len(waits_for) - 3
+    return f"waits for {first}" + (f" and {more} more" if more > 0 else "") if waits_for else ""
+
+
 def _note(row: Row, now: int) -> str:
     if row.state == "blocked":
-        first = ", ".join(row.waits_for[:3])
-        more = len(row.waits_for) - 3
-        return f"waits for {first}" + (f" and {more} more" if more > 0 else "")
+        return waits_note(row.waits_for)
     if row.state in ("doing", "done") and row.since is not None:
         return f"{duration((now - row.since) / 1000):>3}"
     return "set aside" if row.task.is_held else ""

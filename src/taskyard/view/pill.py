@@ -1,0 +1,133 @@
+"""
+The pill: one short sentence about what runs in the background. Pure: nothing is counted but the jobs given.
+
+    1 shell · 3 shells, 2 monitors · 2 teams · dreaming · ◇ 2 cloud sessions · 4 background tasks
+"""
+
+from __future__ import annotations
+
+from taskyard.shapes import as_object, as_text
+from taskyard.typed import NamedTuple
+from taskyard.view.glyphs import JOB_LOOKS
+from taskyard.view.text import cut, safe
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from taskyard.runtime.model import Job
+
+#: How long an end is told in the pill, in milliseconds.
+FLASH_MS = 5_000
+
+#: What one job of a kind is called, and several.
+_WORDS = {
+    "local_bash": ("shell", "shells"),
+    "monitor_mcp": ("monitor", "monitors"),
+    "local_agent": ("agent", "agents"),
+    "local_workflow": ("workflow", "workflows"),
+    "in_process_teammate": ("team", "teams"),
+    "remote_agent": ("cloud session", "cloud sessions"),
+}
+
+#: Columns of a description in the pill.
+_LONGEST = 30
+
+
+class Pill(NamedTuple):
+    """What the pill says; all empty: it is hidden."""
+
+    text: str = ""  #: "2 shells"
+    hint: str = ""  #: " · ↓ to view": only where somebody must look
+    waits: str = ""  #: "! 1 waits"
+    flash: str = ""  #: "✗ make lint": what ended a moment ago
+    flash_token: str = "default"  # noqa: S105  (a colour)
+    running: int = 0  #: how many it counts
+
+    def in_words(self, key: str = "") -> str:
+        """All of it on one line, with the key that opens the list."""
+        opens = f" · {key}" if key and self.text and not self.hint else ""
+        return "   ".join(part for part in (f"{self.text}{self.hint}{opens}", self.waits, self.flash) if part)
+
+
+def pill(jobs: Sequence[Job], *, now: int, tree_shown: bool = False, seen: frozenset[str] = frozenset()) -> Pill:
+    """What to say about `jobs`.
+
+    Args:
+        jobs: All that are known; of those that are over, what ended just now is told.
+        now: Epoch ms.
+        tree_shown: Teammates are seen elsewhere, each in a row: with nobody else about, the pill hides.
+        seen: Jobs whose end somebody has looked at.
+    """
+    running = [job for job in jobs if not job.is_final and job.is_backgrounded]
+    waiting = sum(job.needs_input for job in running)
+    ended = [job for job in jobs if _just_ended(job, now) and job.is_backgrounded and job.id not in seen]
+    last = max(ended, key=lambda job: job.end_time or 0, default=None)
+    text, hint = "", ""
+    if not (tree_shown and all(job.type == "in_process_teammate" for job in running)):
+        text, hint = label(running)
+    return Pill(
+        text,
+        hint,
+        f"! {waiting} waits" if waiting == 1 else f"! {waiting} wait" if waiting else "",
+        f"{JOB_LOOKS[last.status.value].glyph} {cut(safe(last.description), _LONGEST)}" if last else "",
+        JOB_LOOKS[last.status.value].token if last else "default",
+        len(running),
+    )
+
+
+def label(running: Sequence[Job]) -> tuple[str, str]:
+    """What to call jobs that run, and what to add where one of them needs a look."""
+    kinds = {job.type for job in running}
+    if not running:
+        return "", ""
+    if kinds <= {"local_bash", "monitor_mcp"}:
+        both = (_several(running, kind) for kind in ("local_bash", "monitor_mcp"))
+        return ", ".join(part for part in both if part), ""
+    if kinds == {"in_process_teammate"}:
+        return _count(len({_team(job) for job in running}), "in_process_teammate"), ""
+    if kinds == {"dream"}:
+        return "dreaming", ""
+    if kinds == {"remote_agent"}:
+        return _remote(running)
+    if len(kinds) == 1 and (kind := next(iter(kinds))) in _WORDS:
+        return _several(running, kind), ""
+    return f"{len(running)} background {'task' if len(running) == 1 else 'tasks'}", ""
+
+
+def next_change(jobs: Sequence[Job], now: int) -> int | None:
+    """When what it says changes by time alone; None: not by itself."""
+    return min(((job.end_time or 0) + FLASH_MS for job in jobs if _just_ended(job, now)), default=None)
+
+
+def _just_ended(job: Job, now: int) -> bool:
+    return job.is_final and job.end_time is not None and now - job.end_time < FLASH_MS
+
+
+def _remote(running: Sequence[Job]) -> tuple[str, str]:
+    facts = running[0].facts
+    if len(running) == 1 and facts.get("remoteTaskType") == "ultraplan":
+        if facts.get("ultraplanPhase") == "needs_input" or running[0].needs_input:
+            return "◇ ultraplan needs your input", " · ↓ to view"
+        if facts.get("ultraplanPhase") == "plan_ready":
+            return "◆ ultraplan ready", " · ↓ to view"
+    return f"◇ {_count(len(running), 'remote_agent')}", ""
+
+
+def _several(running: Sequence[Job], kind: str) -> str:
+    number = sum(job.type == kind for job in running)
+    return _count(number, kind) if number else ""
+
+
+def _count(number: int, kind: str) -> str:
+    return f"{number} {_WORDS[kind][number != 1]}"
+
+
+def _team(job: Job) -> str:
+    identity = as_object(job.facts.get("identity")) or {}
+    return as_text(identity.get("teamName")) or job.id
+
+
+def kind_word(job: Job) -> str:
+    """What a job of this kind is called."""
+    return "teammate" if job.type == "in_process_teammate" else _WORDS.get(job.type, (safe(job.type), ""))[0]
