@@ -47,6 +47,8 @@ NEEDS = (
     Need("npm", "npm", "fetches that writer's lock library"),
     Need("git", "git", "worktrees and repositories that tests make"),
     Need("strace", "strace", "kills a writer between two of its system calls"),
+    Need("tmux", "tmux", "teams and the terminal view are tried in it"),
+    Need("chromium", "chromium", "the web page is tried in it"),
     Need("zsh", "zsh", "the completions are tried in it"),
     Need("fish", "fish", "the completions are tried in it"),
 )
@@ -152,7 +154,7 @@ def make_package() -> None:
     python = os.path.join(VENV, "bin", "python")
     pip = [python, "-m", "pip", "--disable-pip-version-check", "--quiet", "install"]
     run([*pip, "--upgrade", "pip>=25.1"])  # the first that knows dependency groups
-    run([*pip, "--editable", ".[mcp,otel,workflows,agents]", "--group", "dev"])
+    run([*pip, "--editable", ".[mcp,otel,workflows,agents,tui,web]", "--group", "dev"])
     PACKAGE.mark_made()
 
 

@@ -41,7 +41,7 @@ def a_machine_with(monkeypatch: pytest.MonkeyPatch, folder: Path, *commands: str
 def test_what_is_on_the_path_already_is_not_installed(
     setup: ModuleType, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    a_machine_with(monkeypatch, tmp_path, "node", "npm", "zsh", "fish", user=0)
+    a_machine_with(monkeypatch, tmp_path, "node", "npm", "tmux", "chromium", "zsh", "fish", user=0)
 
     assert [need.package for need in setup.missing(setup.NEEDS)] == ["git", "strace"]
 
@@ -49,7 +49,7 @@ def test_what_is_on_the_path_already_is_not_installed(
 def test_a_user_who_is_not_root_is_shown_the_one_command_and_nothing_runs(
     setup: ModuleType, ran: list[list[str]], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    a_machine_with(monkeypatch, tmp_path, "apt-get", "git", "zsh", user=1000)
+    a_machine_with(monkeypatch, tmp_path, "apt-get", "git", "tmux", "chromium", "zsh", user=1000)
 
     with pytest.raises(setup.Stop, match="sudo apt-get install -y --no-install-recommends nodejs npm strace fish\n"):
         setup.install_system(setup.missing(setup.NEEDS))
@@ -64,7 +64,7 @@ def test_root_gets_the_missing_packages_and_the_reason_for_each(
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    a_machine_with(monkeypatch, tmp_path, "apt-get", "node", "npm", "git", "zsh", "fish", user=0)
+    a_machine_with(monkeypatch, tmp_path, "apt-get", "node", "npm", "git", "tmux", "chromium", "zsh", "fish", user=0)
 
     with pytest.raises(setup.Stop, match="brought no strace"):  # as nothing really ran
         setup.install_system(setup.missing(setup.NEEDS))
@@ -76,7 +76,7 @@ def test_root_gets_the_missing_packages_and_the_reason_for_each(
 def test_a_system_without_apt_is_told_the_names_of_the_packages(
     setup: ModuleType, ran: list[list[str]], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    a_machine_with(monkeypatch, tmp_path, "node", "npm", "zsh", "fish", user=0)
+    a_machine_with(monkeypatch, tmp_path, "node", "npm", "tmux", "chromium", "zsh", "fish", user=0)
 
     with pytest.raises(setup.Stop, match="install git, strace with this system's package manager"):
         setup.install_system(setup.missing(setup.NEEDS))
