@@ -264,10 +264,10 @@ class View:
     def _tell(self, listener: Listener) -> None:
         try:
             listener(self.snapshot)
-        except Exception:  # whoever cannot bear the news hears no more; the others do
+        except Exception as error:  # whoever cannot bear the news hears no more; the others do
             with contextlib.suppress(ValueError):
                 self._listeners.remove(listener)
-            sys.excepthook(*sys.exc_info())
+            sys.excepthook(type(error), error, error.__traceback__)
 
     def listen(self, listener: Listener) -> Callable[[], None]:
         """Have each new snapshot told, in the thread that made it; what is returned ends that."""
