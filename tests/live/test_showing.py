@@ -16,7 +16,8 @@ import taskyard
 from support.jobs import kill_keeper
 from support.python import run_python
 from support.wait import until
-from taskyard.live.showing import Live, View
+from taskyard.live.showing import Live
+from taskyard.live.watched import View
 from taskyard.view.ordering import HIDE_AFTER_MS
 from taskyard.view.snapshot import Snapshot
 
@@ -145,7 +146,8 @@ def test_a_finished_list_leaves_the_panel_by_itself_and_its_files_stay(
     assert view.snapshot.is_panel_shown
 
     later = time.time_ns() // 1_000_000 + HIDE_AFTER_MS  # as if five seconds had passed
-    monkeypatch.setattr("taskyard.live.showing.now_ms", lambda: later)
+    for module in ("showing", "watched"):
+        monkeypatch.setattr(f"taskyard.live.{module}.now_ms", lambda: later)
     view.look()
     until_shown(view, lambda snapshot: not snapshot.is_panel_shown)
     assert yard.tasks.get(task.id).is_done
