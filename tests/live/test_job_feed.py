@@ -28,6 +28,11 @@ def feed(yard: taskyard.Yard) -> Iterator[JobFeed]:
     found.close()
 
 
+def looked(feed: JobFeed) -> JobFeed:
+    feed.look()
+    return feed
+
+
 @pytest.mark.req("U-01")
 def test_of_those_that_are_over_the_latest_are_kept(
     yard: taskyard.Yard, feed: JobFeed, monkeypatch: pytest.MonkeyPatch
@@ -41,7 +46,7 @@ def test_of_those_that_are_over_the_latest_are_kept(
     assert feed.is_busy
 
     yard.jobs.stop(living)
-    until(lambda: feed.look() and feed.jobs[living].is_final)
+    until(lambda: looked(feed).jobs[living].is_final)
     assert set(feed.jobs) == {ended[-1], living}
     assert not feed.is_busy
 
@@ -73,8 +78,7 @@ def test_a_job_that_cannot_be_read_is_told_and_hides_no_other(yard: taskyard.Yar
 @pytest.mark.req("U-01")
 def test_a_flood_of_output_is_looked_at_now_and_then(yard: taskyard.Yard, feed: JobFeed) -> None:
     job = yard.jobs.start(taskyard.Shell("yes"))
-    feed.look()
-    until(lambda: feed.look() and feed.last_lines.get(job.id) == "y")
+    until(lambda: looked(feed).last_lines.get(job.id) == "y")
     due = feed.lines_due
 
     assert not feed.look()
