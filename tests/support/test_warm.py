@@ -13,6 +13,7 @@ import pytest
 from support import warm
 from support.cli import LONGEST
 from support.repo import SOURCE
+from support.wait import until
 from taskyard.disk.processes import stat_fields
 
 
@@ -27,8 +28,10 @@ def served(*words: str, **env: str) -> subprocess.Popen[bytes]:
 
 
 def is_forked(child: subprocess.Popen[bytes]) -> bool:
-    """The loader's command line stays."""
-    return b"mcp\0" not in Path(f"/proc/{child.pid}/cmdline").read_bytes()
+    """Who is forked keeps the command line of the loader; one who has just been started has none for a moment."""
+    command = Path(f"/proc/{child.pid}/cmdline")
+    until(command.read_bytes)
+    return b"mcp\0" not in command.read_bytes()
 
 
 def test_it_is_a_child_of_ours_in_our_folder_with_our_streams(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
