@@ -137,7 +137,8 @@ def test_the_lead_hears_once_of_a_task_set_aside_and_who_takes_it_starts_afresh(
 
         assert lead.tasks.get("1").is_held
         assert lead.tasks.claim_next(agent="lead") is None
-        assert ["set aside" in message.text for message in lead.mail.peek("lead")] == [True]
+        [told] = lead.mail.peek("lead")
+        assert "set aside" in told.text and "`taskyard task assign 1 AGENT --list claims`" in told.text
 
         taken = lead.tasks.claim("1")
         assert not taken.is_held and "taskyard" not in taken.metadata

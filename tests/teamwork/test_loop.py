@@ -123,6 +123,7 @@ def test_a_task_that_fails_three_times_is_set_aside_and_the_lead_hears_why() -> 
             assert notes == ["failed: RuntimeError: no fuel"] * 3
             [mail] = [message for message in yard.mail.take("lead") if message.type == "message"]
             assert "was set aside: it failed 3 times, last because: RuntimeError: no fuel" in mail.text
+            assert mail.text.endswith(f"or `taskyard task assign {hard.id} AGENT --list crew`.")
 
             fuel.append("done")  # the lead looked into it
             yard.tasks.assign(hard.id, "ada")

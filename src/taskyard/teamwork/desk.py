@@ -226,10 +226,13 @@ class Desk:
             self._report(f"Task #{task.id} went out of its hands: {error}")
             return
         if now.is_held:
+            from shlex import quote
+
+            where = f"--list {quote(self._office.list_name)}"
             times = "once" if failures(now) == 1 else f"{failures(now)} times"
             text = (
                 f"Task #{task.id} was set aside: it failed {times}, last because: {reason[:2000].rstrip('.')}."
-                f" Look into it, then claim it or `taskyard task assign {task.id} AGENT`."
+                f" Look into it, then claim it or `taskyard task assign {task.id} AGENT {where}`."
             )
             self.tell_lead(text=storable(text), data={"taskId": task.id, "subject": task.subject})
 
