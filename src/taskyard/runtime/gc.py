@@ -16,7 +16,7 @@ from taskyard.disk import files
 from taskyard.disk.kernel_lock import RangeLock
 from taskyard.errors import StorageError, TaskyardError
 from taskyard.message_ids import lone_id, sender_of
-from taskyard.runtime import ended, spending
+from taskyard.runtime import ended, families, spending
 from taskyard.runtime.ending import read
 from taskyard.runtime.folder import JobFolder, living_folder, outbox
 from taskyard.runtime.ids import is_job_id
@@ -112,7 +112,9 @@ def collect(
             files.remove(path)
         store = look(home)
         chosen = choose(store, now=now, quota=quota, age_limit=age_limit)
-        return Collected(tuple(one for one in chosen if _remove(home, one)), store, len(remains))
+        removed = tuple(one for one in chosen if _remove(home, one))
+        families.forget_old(home, age=age_limit)
+        return Collected(removed, store, len(remains))
 
 
 def maybe_collect(home: str, settings: Settings) -> Collected | None:
