@@ -36,6 +36,9 @@ if TYPE_CHECKING:
 #: Seconds between two collections that nobody asked for.
 HOURLY = 3600
 
+#: Seconds after which no more worktrees are settled by somebody who wants to start a job; the next hour goes on.
+_MOMENT = 2.0
+
 #: A job this fresh, in seconds, may be in somebody's eyes; the quota can wait for it.
 GRACE = 30
 
@@ -127,9 +130,14 @@ def maybe_collect(home: str, settings: Settings) -> Collected | None:
         if not _is_due(stamp):
             return None
         files.replace(stamp, b"")  # first, so that others who start jobs now do not follow us
-        return collect(home, quota=settings.job_store_quota, age_limit=settings.job_age_limit, timeout=0.0)
+        done = collect(home, quota=settings.job_store_quota, age_limit=settings.job_age_limit, timeout=0.0)
+        if os.path.isdir(f"{home}/worktrees"):
+            from taskyard.runtime.worktree_care import settle_abandoned
+
+            settle_abandoned(home, seconds=_MOMENT)
     except TaskyardError:
         return None
+    return done
 
 
 def choose(store: Store, *, now: int, quota: int, age_limit: float) -> tuple[Ended, ...]:
