@@ -165,11 +165,12 @@ class Desk:
         return self.in_hand
 
     def _given(self) -> Task | None:
+        self.may_have_been_given = False  # before the look: mail may tell of more while it lasts
         tasks = self._yard.tasks.list()
         mine = [task for task in tasks if task.owner == self.who.name and not task.is_done and task.lease is None]
-        self.may_have_been_given = bool(mine)
         if not mine:
             return None
+        self.may_have_been_given = True
         by_id = {task.id: task for task in tasks}
         for task in mine:
             if open_blockers(task, by_id):
