@@ -1,5 +1,5 @@
 """
-What became of one list, for everybody who looks at it: each change is worked out and encoded once, and kept for a while.
+What became of one list, for all who look at it: each change is worked out and encoded once, and kept for a while.
 
     with the last id that is still kept     what came after it, the same bytes for all
     with any other, or none                 the whole, and then what comes
@@ -131,7 +131,7 @@ class Channel:
         return None if len(found) > MOST_BEHIND else found
 
     def whole(self) -> Item:
-        """Everything as it is now, as an event; encoded once for all who ask. Takes a moment: not for the event loop."""
+        """Everything as it is now, as an event, encoded once for all. Takes a moment: not for the event loop."""
         with self._encoding:
             with self._lock:
                 snapshot, number = self._snapshot, self._number
@@ -179,5 +179,3 @@ def event(name: bytes, mark: str, data: bytes) -> bytes:
     """One server-sent event; the data has no line break, as JSON never has."""
     head = b"id: %s\n" % mark.encode() if mark else b""
     return b"%sevent: %s\ndata: %s\n\n" % (head, name, data)
-
-
