@@ -81,7 +81,7 @@ class Listening:
         self.text = ""
         self.sent = 0  #: bytes, also those nobody read
         self._events: list[Told] = []
-        self._seen = 0
+        self._seen = self._parsed = 0
         self._news = anyio.Event()
         self._may_go_on = anyio.Event()
         self.is_over = False
@@ -100,7 +100,9 @@ class Listening:
         self.sent += len(message.get("body", b""))
         await self._may_go_on.wait()
         self.text += message.get("body", b"").decode()
-        self._events = list(events_in(self.text))
+        whole = self.text.rfind("\n\n") + 2
+        self._events += events_in(self.text[self._parsed : whole])
+        self._parsed = max(self._parsed, whole)
         self.is_over = not message.get("more_body")
         self._news.set()
         self._news = anyio.Event()
@@ -113,7 +115,7 @@ class Listening:
                     self._seen += 1
                     if name in ("", self._events[self._seen - 1].name):
                         return self._events[self._seen - 1]
-                assert not self.is_over, self.text
+                assert not self.is_over, self.text[-500:]
                 await self._news.wait()
 
     async def until(self, fits: Callable[[Told], bool]) -> Told:
@@ -121,6 +123,10 @@ class Listening:
         while not fits(found := await self.next()):
             pass
         return found
+
+    def rewind(self) -> None:
+        """Begin anew with what came."""
+        self._seen = 0
 
     async def heard(self, text: str) -> None:
         """Wait until the stream holds a text, comments and all."""
