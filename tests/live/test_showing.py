@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import os
+import random
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -15,6 +16,7 @@ import pytest
 import taskyard
 from support.jobs import kill_keeper
 from support.python import run_python
+from support.scale import scale
 from support.wait import until
 from taskyard.live.showing import Live
 from taskyard.live.watched import View
@@ -259,3 +261,30 @@ def test_the_timeline_tells_who_had_a_task_and_which_jobs_ran(yard: taskyard.Yar
     until_shown(view, lambda snapshot: snapshot.jobs)
 
     assert [lane.name for lane in view.timeline().lanes] == ["ada", "shells"]
+
+
+def living_of(yard: taskyard.Yard, jobs: list[str]) -> int:
+    return sum(not yard.jobs.get(job).is_final for job in jobs)
+
+
+@pytest.mark.req("U-02")
+def test_the_pill_counts_what_lives_after_any_sequence_of_acts(yard: taskyard.Yard, live: Live) -> None:
+    view = live.watch()
+    chance = random.Random(20)
+    mine: list[str] = []
+    for _ in range(scale(300, least=25)):
+        living = [job for job in mine if not yard.jobs.get(job).is_final]
+        act = chance.choice(("start", "start", "stop", "die", "pause", "resume", "end"))
+        if act == "start" or not living:
+            mine.append(yard.jobs.start(taskyard.Shell("sleep 60")).id)
+        elif act == "stop":
+            yard.jobs.stop(chance.choice(living))
+        elif act == "die":
+            kill_keeper(yard.jobs, yard.jobs.get(chance.choice(living)))
+        elif act == "end":
+            mine.append(yard.jobs.run(taskyard.Shell("true")).id)
+        else:
+            getattr(yard.jobs, act)(chance.choice(living))
+        until_shown(view, lambda snapshot: snapshot.pill.running == living_of(yard, mine))
+    yard.jobs.stop(*mine)
+    until_shown(view, lambda snapshot: snapshot.pill.text == "")
