@@ -75,6 +75,7 @@ def test_who_comes_back_with_an_id_that_is_kept_gets_what_came_since_and_nothing
     assert seen.after(seen.number) == []
 
 
+@pytest.mark.req("U-04")
 def test_ids_of_another_server_or_list_or_of_nobody_lead_to_the_whole() -> None:
     numbers = Numbers("s")
     (_, one), (other_source, other) = channel(numbers), channel(numbers)
