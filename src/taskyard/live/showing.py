@@ -146,8 +146,13 @@ class Live:
         jobs_changed = self._jobs.look(by_itself=by_itself)
         for view in list(self._views.values()):
             list_changed = view.feed.look(by_itself=by_itself)
-            if list_changed or jobs_changed or view.is_due():
-                view.show(self._scene(view))
+            is_due = view.is_due()
+            if list_changed or jobs_changed or is_due:
+                view.show(
+                    self._scene(view),
+                    same_tasks=not list_changed and not is_due,
+                    same_jobs=not jobs_changed and not is_due,
+                )
                 self._shown_at = elapsed()
 
     def _look_for_lists(self) -> None:
@@ -252,10 +257,11 @@ class View:
         """Whether time alone, or something beside the list, makes another snapshot."""
         return self.is_stale or (self.snapshot.until is not None and now_ms() >= self.snapshot.until)
 
-    def show(self, scene: Scene) -> None:
+    def show(self, scene: Scene, *, same_tasks: bool = False, same_jobs: bool = False) -> None:
         """Make a snapshot, and tell of it if it shows anything new."""
         self.is_stale = False
-        before, self.snapshot = self.snapshot, snapshot(scene)
+        before = self.snapshot
+        self.snapshot = snapshot(scene, before, same_tasks=same_tasks, same_jobs=same_jobs)
         if self.snapshot._replace(until=before.until, done_since=before.done_since) == before:
             return
         for listener in list(self._listeners):
