@@ -14,7 +14,8 @@ import time
 from pathlib import Path
 
 import taskyard
-from taskyard.runtime.spec import Spec
+from support.wait import until
+from taskyard.kinds.shell import Shell
 
 LIST = "release-2"
 
@@ -23,7 +24,7 @@ TASKS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     ("Agree on the scope", "Agreeing on the scope", ()),
     ("Pin the toolchain", "Pinning the toolchain", ()),
     ("Read the old importer", "Reading the old importer", ("1",)),
-    ("Sketch the new tables", "Sketching the new tables", ("1",)),
+    ("Sketch the new tables", "Sketching the new tables", ()),
     ("Set up the test database", "Setting up the test database", ("2",)),
     ("Write the parser", "Writing the parser", ("3",)),
     ("Measure the old queries", "Measuring the old queries", ("5",)),
@@ -31,14 +32,19 @@ TASKS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     ("Write the release notes", "Writing the release notes", ()),
     ("Test the parser", "Testing the parser", ("6",)),
     ("Freeze the API", "Freezing the API", ("4",)),
-    ("Migrate the schema", "Migrating the tables", ("11", "5")),
+    ("Migrate the schema", "Migrating the tables", ("11",)),
     ("Switch readers", "Switching readers", ("12",)),
-    ("Port the importer", "Porting the importer", ("10",)),
+    ("Port the importer", "Porting the importer", ("6",)),
     ("Draw the upgrade path", "Drawing the upgrade path", ("11",)),
     ("Drop the old table", "Dropping the old table", ("12", "13")),
     ("Record the demo", "Recording the demo", ()),
     ("Check the licences", "Checking the licences", ("2",)),
 )
+
+#: What some of them say at length.
+TEXTS = {
+    "Migrate the schema": "Move orders and customers to the new tables.\nOld rows stay readable until 13 is done.",
+}
 
 #: Seconds before now, who, which task, and when it was done; None: it goes on.
 WORK: tuple[tuple[int, str, str, int | None], ...] = (
@@ -83,7 +89,7 @@ def main() -> None:
     past.set(4_200)
     with taskyard.open(list=LIST, is_person=True) as yard:
         for subject, doing, waits_for in TASKS:
-            yard.tasks.create(subject, active_form=doing, blocked_by=waits_for)
+            yard.tasks.create(subject, description=TEXTS.get(subject), active_form=doing, blocked_by=waits_for)
         acts = [(at, "claim", who, task) for at, who, task, _ in WORK]
         acts += [(done, "done", who, task) for _, who, task, done in WORK if done is not None]
         for at, what, who, task in sorted(acts, reverse=True):
@@ -96,12 +102,11 @@ def main() -> None:
         _job(past, yard, "docs build", "echo 41 pages", 3_500, lasted=130)
         _job(past, yard, "make lint", "echo 'src/importer.py:88: unused name'; exit 2", 290, lasted=41)
         past.set(38)
-        yard.jobs.start(Spec(argv=("bash", "-c", SAID), description="npm test"))
+        yard.jobs.start(Shell(SAID, name="npm test", on_parent_exit="keep"))
         past.set(63)
-        asks = "printf 'package name: (app) '; read -r name; echo \"$name\""
-        job = yard.jobs.start(Spec(argv=("bash", "-c", asks), description="npm init", stdin=True))
-        while not yard.jobs.get(job.id).needs_input:
-            time.sleep(0.05)
+        asks = "printf 'Overwrite package.json? (y/n) '; read -r name; echo \"$name\""
+        job = yard.jobs.start(Shell(asks, name="npm init", stdin=True, on_parent_exit="keep"))
+        until(lambda: yard.jobs.get(job.id).needs_input, timeout=20)
         past.set(0)
 
 
@@ -110,7 +115,8 @@ def _job(past: Past, yard: taskyard.Yard, name: str, script: str, before: int, *
     past.set(before)
     go = Path(os.environ["HOME"], f"go-{name.replace(' ', '-')}")
     os.mkfifo(go)
-    job = yard.jobs.start(Spec(argv=("bash", "-c", f"read -r _ < {go}; {script}"), description=name))
+    job = yard.jobs.start(Shell(f"read -r _ < {go}; {script}", name=name))
+    until(lambda: yard.jobs.get(job.id).pid is not None, timeout=20)
     past.set(before - lasted)
     go.write_text("go\n", encoding="utf-8")
     yard.jobs.wait(job.id, timeout=20)

@@ -109,7 +109,13 @@ export function line(label, button, send, mayBeEmpty = false) {
     if (!mayBeEmpty && !input.value.trim()) return;
     if (await send(input.value, place)) input.value = "";
   };
-  return el("form", { class: "line-form", submit }, input, el("button", { type: "submit", class: "act" }, button), place);
+  return el(
+    "form",
+    { class: "line-form", submit },
+    input,
+    el("button", { type: "submit", class: "act" }, button),
+    place,
+  );
 }
 
 /** The answer to what a job asks. @param {Page} page @param {string} id */
@@ -120,12 +126,16 @@ export function answering(page, id) {
 
 /** A letter to somebody. @param {Page} page @param {string} to */
 export function mailing(page, to) {
-  return line(`Mail to ${to}`, "send", (text, place) => act(page, "/api/mail", { list: page.place.list, to, text }, place));
+  return line(`Mail to ${to}`, "send", (text, place) =>
+    act(page, "/api/mail", { list: page.place.list, to, text }, place),
+  );
 }
 
 /** A new task, in the first column. @param {Page} page */
 export function adding(page) {
-  const form = line("New task", "add", (subject, place) => act(page, "/api/tasks", { list: page.place.list, subject }, place));
+  const form = line("New task", "add", (subject, place) =>
+    act(page, "/api/tasks", { list: page.place.list, subject }, place),
+  );
   const show = () => dress(form, { hidden: !page.about.allow_actions });
   page.store.view(show);
   show();

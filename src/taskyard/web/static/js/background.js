@@ -4,7 +4,7 @@ import { age, now, setAge } from "./ages.js";
 import { answering, jobActs } from "./acts.js";
 import { dress, el, glyph, refill, reglyph, say, word } from "./dom.js";
 import { jobTexts } from "./filter.js";
-import { Output } from "./output.js";
+import { Output, toggle } from "./output.js";
 import { facts } from "./panel.js";
 import { Rows, arrange } from "./rows.js";
 import { rove, settle } from "./roving.js";
@@ -29,9 +29,28 @@ export class Background {
     this.steps = el("p", { class: "steps" });
     this.acts = el("div", {});
     this.question = el("div", { class: "question", hidden: true });
-    this.facts = el("details", { class: "facts" }, el("summary", {}, "details"), el("div", {}));
-    this.detail = el("article", { class: "job", hidden: true }, back, this.title, this.steps, this.acts, this.question, this.facts, this.output.element);
-    this.element = el("section", { class: "background", "aria-label": "Background" }, el("div", { class: "list" }, this.none, this.list), this.detail);
+    this.facts = el("div", { class: "facts", hidden: true });
+    this.output.strip.append(
+      toggle("details", false, (isOn) => dress(this.facts, { hidden: !isOn })),
+      this.output.finder.element,
+    );
+    this.output.element.prepend(this.output.strip, this.facts);
+    const head = el("header", {}, this.title, this.acts);
+    this.detail = el(
+      "article",
+      { class: "job", hidden: true },
+      back,
+      head,
+      this.steps,
+      this.question,
+      this.output.element,
+    );
+    this.element = el(
+      "section",
+      { class: "background", "aria-label": "Background" },
+      el("div", { class: "list" }, this.none, this.list),
+      this.detail,
+    );
     rove(this.list, ".row");
     page.store.view((snapshot) => this.#show(snapshot));
     page.follow((place) => place.view === "background" && this.#show(page.store.now));
@@ -45,7 +64,13 @@ export class Background {
   #row(id) {
     const row = el(
       "button",
-      { class: "row job", type: "button", "data-id": id, tabindex: -1, click: () => this.page.choose({ kind: "job", id }) },
+      {
+        class: "row job",
+        type: "button",
+        "data-id": id,
+        tabindex: -1,
+        click: () => this.page.choose({ kind: "job", id }),
+      },
       glyph({ glyph: "", token: "default" }),
       el("span", { class: "name" }),
       el("span", { class: "id" }, id),
@@ -61,7 +86,10 @@ export class Background {
     const { view, chosen } = this.page.place;
     if (view !== "background") return void this.output.show(null);
     const ids = snapshot.job_order.filter((id) => this.page.matches(jobTexts(snapshot.jobs[id])));
-    arrange(this.list, ids.map((id) => this.rows.node(id, snapshot.jobs[id])));
+    arrange(
+      this.list,
+      ids.map((id) => this.rows.node(id, snapshot.jobs[id])),
+    );
     this.rows.keep((id) => id in snapshot.jobs);
     dress(this.none, { hidden: ids.length > 0 });
     say(this.none, snapshot.job_order.length ? "No job fits the filter." : "Nothing runs, and nothing ran lately.");
@@ -110,7 +138,8 @@ export class Background {
     dress(this.question, { hidden: !isAsked, class: `question${job.needs_input ? " is-waiting" : ""}` });
     if (!isOther && isAsked && this.question.dataset.of === `${job.id} ${job.question}`) return;
     this.question.dataset.of = `${job.id} ${job.question}`;
-    const asks = job.needs_input && el("p", { class: "t-warn" }, job.question || `${job.description} waits for an answer.`);
+    const asks =
+      job.needs_input && el("p", { class: "t-warn" }, job.question || `${job.description} waits for an answer.`);
     refill(this.question, asks, mayAnswer && answering(this.page, job.id));
   }
 
@@ -127,7 +156,7 @@ export class Background {
       ["output", job.output && el("code", {}, job.output)],
       ["took", kept],
     ]);
-    this.facts.children[1].replaceChildren(rows ?? "");
+    this.facts.replaceChildren(rows ?? "");
   }
 }
 
@@ -135,12 +164,18 @@ export class Background {
 function strip(job) {
   const parts = job.steps.flatMap((step, index) => [
     index > 0 && el("span", { class: "to", "aria-label": "then" }, "──▶"),
-    el("span", { class: `step t-${word(step.token)}` }, index === job.steps.length - 1 ? `${step.glyph} ${step.word}` : step.word),
+    el(
+      "span",
+      { class: `step t-${word(step.token)}` },
+      index === job.steps.length - 1 ? `${step.glyph} ${step.word}` : step.word,
+    ),
   ]);
   const lasted = age();
   setAge(lasted, job.started_at, job.ended_at, job.paused_ms);
   const told = job.notified ? " · told ✓" : "";
-  const times = job.started_at !== null && el("span", { class: "times" }, `started ${clock(job.started_at, now())} · `, lasted, told);
+  const times =
+    job.started_at !== null &&
+    el("span", { class: "times" }, `started ${clock(job.started_at, now())} · `, lasted, told);
   return [...parts, times];
 }
 

@@ -41,7 +41,10 @@ class Column {
 
   /** @param {TaskView[]} tasks @param {Rows<TaskView, HTMLLIElement>} cards */
   show(tasks, cards) {
-    arrange(this.list, tasks.slice(0, this.most).map((task) => cards.node(task.id, task)));
+    arrange(
+      this.list,
+      tasks.slice(0, this.most).map((task) => cards.node(task.id, task)),
+    );
     say(this.count, tasks.length);
     say(this.tab.children[0], tasks.length);
     say(this.more, `${tasks.length - this.most} more`);
@@ -58,7 +61,11 @@ export class Board {
     const again = () => this.#show(page.store.now);
     this.columns = COLUMNS.map((state) => new Column(state, again));
     this.columns.forEach((column, index) => column.tab.addEventListener("click", () => this.#turn(index)));
-    this.tabs = el("div", { class: "tabs", role: "group", "aria-label": "Columns" }, ...this.columns.map((one) => one.tab));
+    this.tabs = el(
+      "div",
+      { class: "tabs", role: "group", "aria-label": "Columns" },
+      ...this.columns.map((one) => one.tab),
+    );
     this.columns[0].element.append(adding(page));
     this.table = el("div", { class: "columns" }, ...this.columns.map((one) => one.element));
     this.empty = el("p", { class: "empty" });
@@ -86,8 +93,14 @@ export class Board {
   /** @param {import("./types.js").Snapshot} snapshot */
   #show(snapshot) {
     if (this.page.place.view !== "board") return;
-    const tasks = snapshot.task_order.map((id) => snapshot.tasks[id]).filter((task) => this.page.matches(taskTexts(task)));
-    for (const column of this.columns) column.show(tasks.filter((task) => task.state === column.state), this.cards);
+    const tasks = snapshot.task_order
+      .map((id) => snapshot.tasks[id])
+      .filter((task) => this.page.matches(taskTexts(task)));
+    for (const column of this.columns)
+      column.show(
+        tasks.filter((task) => task.state === column.state),
+        this.cards,
+      );
     this.cards.keep((id) => id in snapshot.tasks);
     say(this.empty, this.page.store.hasWord ? sentence(snapshot, tasks.length) : "Listening…");
     dress(this.empty, { hidden: !this.empty.textContent });
@@ -98,7 +111,8 @@ export class Board {
   #mark() {
     const { chosen } = this.page.place;
     for (const card of this.table.querySelectorAll(".card[aria-current]")) card.removeAttribute("aria-current");
-    if (chosen?.kind === "task") dress(this.cards.known(chosen.id)?.children[0] ?? this.table, { "aria-current": "true" });
+    if (chosen?.kind === "task")
+      dress(this.cards.known(chosen.id)?.children[0] ?? this.table, { "aria-current": "true" });
     this.table.removeAttribute("aria-current");
   }
 
@@ -107,7 +121,8 @@ export class Board {
     const light = (/** @type {Event} */ event) => {
       const card = event.target instanceof Element ? event.target.closest(".card") : null;
       const task = card && this.page.store.now.tasks[card.getAttribute("data-id") ?? ""];
-      for (const lit of this.table.querySelectorAll(".is-blocker, .is-waiting")) lit.classList.remove("is-blocker", "is-waiting");
+      for (const lit of this.table.querySelectorAll(".is-blocker, .is-waiting"))
+        lit.classList.remove("is-blocker", "is-waiting");
       if (!task) return;
       for (const id of task.blocked_by) this.cards.known(id)?.children[0].classList.add("is-blocker");
       for (const id of task.blocks) this.cards.known(id)?.children[0].classList.add("is-waiting");

@@ -14,7 +14,12 @@ export class Filter {
       spellcheck: "false",
       input: () => page.setFilter(this.input.value),
     });
-    this.element = el("div", { class: "filter", role: "search", hidden: true }, el("span", { "aria-hidden": "true" }, "/"), this.input);
+    this.element = el(
+      "div",
+      { class: "filter", role: "search", hidden: true },
+      el("span", { "aria-hidden": "true" }, "/"),
+      this.input,
+    );
     this.input.addEventListener("keydown", (event) => {
       if (event.key === "Enter" || event.key === "ArrowDown") this.#leave(event);
     });
@@ -38,7 +43,9 @@ export class Filter {
   /** On to what is left. @param {Event} event */
   #leave(event) {
     event.preventDefault();
-    const first = /** @type {HTMLElement | null} */ (document.querySelector(`main > :not([hidden]) [tabindex="0"]:not(.output)`));
+    const first = /** @type {HTMLElement | null} */ (
+      document.querySelector(`main > :not([hidden]) [tabindex="0"]:not(.output)`)
+    );
     first?.focus();
   }
 }

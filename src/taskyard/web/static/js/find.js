@@ -11,7 +11,12 @@ export class Finder {
   constructor(api, output) {
     this.api = api;
     this.output = output;
-    this.input = el("input", { type: "search", "aria-label": "Find in the output", placeholder: "find", autocomplete: "off" });
+    this.input = el("input", {
+      type: "search",
+      "aria-label": "Find in the output",
+      placeholder: "find",
+      autocomplete: "off",
+    });
     this.input.addEventListener("keydown", (event) => {
       if (event.key === "Enter") void this.#find(event.shiftKey);
     });

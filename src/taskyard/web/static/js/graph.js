@@ -2,7 +2,7 @@
 
 import { draw, dress, el, say, word } from "./dom.js";
 import { taskTexts } from "./filter.js";
-import { NODE, layout } from "./graph_layout.js";
+import { HEIGHT, bestView, layout } from "./graph_layout.js";
 import { Rows, arrange } from "./rows.js";
 
 /** @typedef {import("./types.js").TaskView} TaskView */
@@ -11,26 +11,42 @@ const PADDING = 10;
 
 export class Graph {
   isFollowing = true;
+  #width = 0;
 
   /** @param {import("./page.js").Page} page */
   constructor(page) {
     this.page = page;
     /** @type {Rows<TaskView, SVGGElement>} */
-    this.nodes = new Rows((id) => this.#make(id), (node, task) => this.#showNode(node, task));
+    this.nodes = new Rows(
+      (id) => this.#make(id),
+      (node, task) => this.#showNode(node, task),
+    );
     /** @type {Rows<import("./graph_layout.js").Edge, SVGPathElement>} */
     this.lines = new Rows(() => draw("path", {}), showEdge);
     this.edges = draw("g", { class: "edges" });
     this.tasks = draw("g", { class: "nodes" });
     this.svg = draw("svg", { role: "group", "aria-label": "What waits for what" }, arrows(), this.edges, this.tasks);
-    this.follow = el("button", { type: "button", class: "toggle", "aria-pressed": "true", click: () => this.#follow(!this.isFollowing) }, "follow");
+    this.follow = el(
+      "button",
+      { type: "button", class: "toggle", "aria-pressed": "true", click: () => this.#follow(!this.isFollowing) },
+      "follow",
+    );
     this.legend = el("p", { class: "legend" }, "The thick line is the longest way still to go.");
     this.scroll = el("div", { class: "scroll" }, this.svg);
     this.empty = el("p", { class: "empty" }, "No tasks yet.");
-    this.element = el("section", { class: "graph", "aria-label": "Graph" }, el("div", { class: "strip" }, this.follow, this.legend), this.empty, this.scroll);
-    for (const name of ["wheel", "pointerdown", "touchstart"]) this.scroll.addEventListener(name, () => this.#follow(false), { passive: true });
+    this.element = el(
+      "section",
+      { class: "graph", "aria-label": "Graph" },
+      el("div", { class: "strip" }, this.follow, this.legend),
+      this.empty,
+      this.scroll,
+    );
+    for (const name of ["wheel", "pointerdown", "touchstart"])
+      this.scroll.addEventListener(name, () => this.#follow(false), { passive: true });
     this.svg.addEventListener("keydown", (event) => this.#walk(event));
     page.store.view((snapshot) => this.#show(snapshot));
     page.follow(() => this.#mark());
+    new ResizeObserver(() => this.#show(page.store.now)).observe(this.element);
   }
 
   arrive() {
@@ -52,24 +68,26 @@ export class Graph {
       "g",
       { class: "node", tabindex: -1, role: "button", "data-id": id, click: open },
       draw("title", {}),
-      draw("rect", { width: NODE.width, height: NODE.height, rx: 6 }),
+      draw("rect", { height: HEIGHT, rx: 6 }),
       draw("text", { class: "glyph", x: PADDING, y: 18 }),
       draw("text", { class: "id", x: PADDING + 18, y: 18 }),
-      draw("text", { class: "owner", x: NODE.width - PADDING, y: 18, "text-anchor": "end" }),
+      draw("text", { class: "owner", y: 18, "text-anchor": "end" }),
       draw("text", { class: "subject", x: PADDING, y: 35 }),
     );
   }
 
   /** @param {SVGGElement} node @param {TaskView} task */
   #showNode(node, task) {
-    const [title, , mark, id, owner, subject] = node.children;
+    const [title, box, mark, id, owner, subject] = node.children;
+    dress(box, { width: this.#width });
+    dress(owner, { x: this.#width - PADDING });
     const more = task.state === "doing" && task.owner ? `@${task.owner}` : "";
     say(title, task.subject);
     say(mark, task.glyph);
     dress(mark, { class: `glyph t-${word(task.token)}` });
     say(id, task.id);
-    say(owner, fitting(more, NODE.width - 70));
-    say(subject, fitting(task.subject, NODE.width - 2 * PADDING));
+    say(owner, fitting(more, this.#width - 70));
+    say(subject, fitting(task.subject, this.#width - 2 * PADDING));
     dress(node, {
       class: `node is-${task.state}${task.is_critical ? " is-critical" : ""}`,
       "aria-label": [task.id, task.subject, task.word, more, task.note].filter(Boolean).join(", "),
@@ -80,14 +98,22 @@ export class Graph {
   #show(snapshot) {
     if (this.page.place.view !== "graph") return;
     const tasks = snapshot.task_order.map((id) => snapshot.tasks[id]);
-    const drawn = layout(tasks);
+    const drawn = layout(tasks, this.scroll.clientWidth);
+    if (drawn.node !== this.#width) this.nodes.forget();
+    this.#width = drawn.node;
     dress(this.empty, { hidden: tasks.length > 0 });
     dress(this.svg, { width: drawn.width, height: drawn.height, viewBox: `0 0 ${drawn.width} ${drawn.height}` });
     const focused = document.activeElement;
-    arrange(this.edges, drawn.edges.map((edge) => this.#line(edge)));
+    arrange(
+      this.edges,
+      drawn.edges.map((edge) => this.#line(edge)),
+    );
     this.lines.keep((key) => drawn.edges.some((edge) => `${edge.from}>${edge.to}` === key));
     const inOrder = [...tasks].sort((a, b) => a.level - b.level || a.rank - b.rank);
-    arrange(this.tasks, inOrder.map((task) => this.nodes.node(task.id, task)));
+    arrange(
+      this.tasks,
+      inOrder.map((task) => this.nodes.node(task.id, task)),
+    );
     this.nodes.keep((id) => id in snapshot.tasks);
     for (const task of tasks) {
       const place = drawn.places.get(task.id);
@@ -122,14 +148,18 @@ export class Graph {
   #bringDoing() {
     const doing = [...this.tasks.querySelectorAll(".is-doing")].map((node) => node.getBoundingClientRect());
     if (!doing.length) return;
-    const view = this.scroll.getBoundingClientRect();
-    const left = Math.min(...doing.map((box) => box.left)) - view.left + this.scroll.scrollLeft;
-    const right = Math.max(...doing.map((box) => box.right)) - view.left + this.scroll.scrollLeft;
-    const top = Math.min(...doing.map((box) => box.top)) - view.top + this.scroll.scrollTop;
-    const bottom = Math.max(...doing.map((box) => box.bottom)) - view.top + this.scroll.scrollTop;
-    this.scroll.scrollTo({
-      left: Math.max(0, right - left > view.width ? left - 24 : (left + right - view.width) / 2),
-      top: Math.max(0, bottom - top > view.height ? top - 24 : (top + bottom - view.height) / 2),
+    const { scroll } = this;
+    const view = scroll.getBoundingClientRect();
+    const [x, y] = [scroll.scrollLeft - view.left, scroll.scrollTop - view.top];
+    scroll.scrollTo({
+      left: bestView(
+        doing.map((box) => [box.left + x, box.right + x]),
+        view.width,
+      ),
+      top: bestView(
+        doing.map((box) => [box.top + y, box.bottom + y]),
+        view.height,
+      ),
     });
   }
 
@@ -158,7 +188,8 @@ export class Graph {
   /** Whom a key leads to: null nobody, undefined no such key. @param {string} key @param {TaskView} task */
   #goal(key, task) {
     const { tasks } = this.page.store.now;
-    const near = (/** @type {TaskView[]} */ some) => some.sort((a, b) => Math.abs(a.rank - task.rank) - Math.abs(b.rank - task.rank))[0]?.id ?? null;
+    const near = (/** @type {TaskView[]} */ some) =>
+      some.sort((a, b) => Math.abs(a.rank - task.rank) - Math.abs(b.rank - task.rank))[0]?.id ?? null;
     const all = Object.values(tasks);
     if (key === "ArrowRight") return near(all.filter((other) => other.blocked_by.includes(task.id)));
     if (key === "ArrowLeft") return near(task.blocked_by.map((id) => tasks[id]).filter(Boolean));
@@ -171,14 +202,28 @@ export class Graph {
 /** @param {SVGPathElement} line @param {import("./graph_layout.js").Edge} edge */
 function showEdge(line, edge) {
   const state = edge.isCritical ? "is-critical" : edge.isDone ? "is-done" : "";
-  dress(line, { d: edge.path, class: `edge ${state}`, "marker-end": `url(#arrow-${edge.isCritical ? "thick" : edge.isDone ? "done" : "thin"})` });
+  dress(line, {
+    d: edge.path,
+    class: `edge ${state}`,
+    "marker-end": `url(#arrow-${edge.isCritical ? "thick" : edge.isDone ? "done" : "thin"})`,
+  });
 }
 
 function arrows() {
   const arrow = (/** @type {string} */ id) =>
     draw(
       "marker",
-      { id: `arrow-${id}`, class: `arrow is-${id}`, viewBox: "0 0 8 8", refX: 6, refY: 4, markerWidth: 8, markerHeight: 8, markerUnits: "userSpaceOnUse", orient: "auto" },
+      {
+        id: `arrow-${id}`,
+        class: `arrow is-${id}`,
+        viewBox: "0 0 8 8",
+        refX: 6,
+        refY: 4,
+        markerWidth: 8,
+        markerHeight: 8,
+        markerUnits: "userSpaceOnUse",
+        orient: "auto",
+      },
       draw("path", { d: "M0 0L8 4L0 8z" }),
     );
   return draw("defs", {}, arrow("thin"), arrow("done"), arrow("thick"));

@@ -14,7 +14,11 @@ export class Header {
   /** @param {import("./page.js").Page} page */
   constructor(page) {
     this.page = page;
-    this.lists = el("select", { id: "lists", "aria-label": "List", change: () => page.go({ list: this.lists.value, chosen: null }) });
+    this.lists = el("select", {
+      id: "lists",
+      "aria-label": "List",
+      change: () => page.go({ list: this.lists.value, chosen: null }),
+    });
     this.bar = el("progress", { max: 1, value: 0, "aria-label": "Done" });
     this.share = el("span", { class: "share" });
     this.links = VIEWS.map((view) => el("a", { class: "view", href: "#" }, view[0].toUpperCase() + view.slice(1)));
@@ -50,7 +54,8 @@ export class Header {
     const { list } = this.page.place;
     const names = lists.includes(list) || !list ? lists : [list, ...lists];
     const shown = [...this.lists.options].map((option) => option.value);
-    if (shown.join("\n") !== names.join("\n")) refill(this.lists, ...names.map((name) => el("option", { value: name }, name)));
+    if (shown.join("\n") !== names.join("\n"))
+      refill(this.lists, ...names.map((name) => el("option", { value: name }, name)));
     if (this.lists.value !== list) this.lists.value = list;
   }
 
@@ -73,4 +78,3 @@ export class Header {
     dress(this.element, { title: why || null });
   }
 }
-

@@ -67,7 +67,9 @@ class Channel {
       if (!this.snapshot) throw new Error("a change before any snapshot");
       this.snapshot = merged(this.snapshot, data);
     } else if (event === "output") this.offset = data.end;
+    else if (event === "error") throw new Error(String(data.error?.message));
     for (const listener of this.listeners) listener.tell(event, data);
+    if (event === "output" && data.is_over) this.source?.close(); // nothing will be added
   }
 
   /** @param {import("./stream.js").State} state @param {number} heardAt @param {string} why */

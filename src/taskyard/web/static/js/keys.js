@@ -23,13 +23,24 @@ export function listenToKeys(table, back) {
 /** The help, as a dialog that Escape closes. @param {Key[]} table @param {[string, string][]} more @param {Node[]} settings */
 export function helpDialog(table, more, settings) {
   const rows = [...table.map(({ shown, says }) => [shown, says]), ...more];
-  const close = el("button", { type: "button", class: "close", "aria-label": "Close", click: () => dialog.close() }, "×");
+  const close = el(
+    "button",
+    { type: "button", class: "close", "aria-label": "Close", click: () => dialog.close() },
+    "×",
+  );
   const dialog = el(
     "dialog",
     { class: "help", "aria-labelledby": "help-title" },
     close,
     el("h2", { id: "help-title" }, "Keys"),
-    el("dl", {}, ...rows.flatMap(([shown, says]) => [el("dt", {}, ...shown.split(" ").map((one) => el("kbd", {}, one))), el("dd", {}, says)])),
+    el(
+      "dl",
+      {},
+      ...rows.flatMap(([shown, says]) => [
+        el("dt", {}, ...shown.split(" ").map((one) => el("kbd", {}, one))),
+        el("dd", {}, says),
+      ]),
+    ),
     ...settings,
   );
   dialog.addEventListener("click", (event) => event.target === dialog && dialog.close());

@@ -45,16 +45,29 @@ async function begin() {
 /** @param {Page} page */
 function build(page) {
   const header = new Header(page);
-  const views = { board: new Board(page), graph: new Graph(page), background: new Background(page), timeline: new Timeline(page) };
+  const views = {
+    board: new Board(page),
+    graph: new Graph(page),
+    background: new Background(page),
+    timeline: new Timeline(page),
+  };
   const filter = new Filter(page);
   const problems = el("ul", { class: "problems" });
-  const main = el("main", { id: "main", tabindex: -1 }, filter.element, problems, ...Object.values(views).map((view) => view.element));
+  const main = el(
+    "main",
+    { id: "main", tabindex: -1 },
+    filter.element,
+    problems,
+    ...Object.values(views).map((view) => view.element),
+  );
   const help = keys(page, filter, main);
   const side = new Side(page);
-  side.element.querySelector("footer")?.append(
-    el("button", { type: "button", class: "hint", click: () => filter.open() }, el("kbd", {}, "/"), "filter"),
-    el("button", { type: "button", class: "hint", click: () => help.showModal() }, el("kbd", {}, "?"), "keys"),
-  );
+  side.element
+    .querySelector("footer")
+    ?.append(
+      el("button", { type: "button", class: "hint", click: () => filter.open() }, el("kbd", {}, "/"), "filter"),
+      el("button", { type: "button", class: "hint", click: () => help.showModal() }, el("kbd", {}, "?"), "keys"),
+    );
   const skip = el("button", { class: "skip", type: "button", click: () => main.focus() }, "Skip to the view");
   refill(app, skip, header.element, side.element, main, new Panel(page).element, help);
   page.store.view((snapshot) => {
@@ -87,13 +100,16 @@ function stay(page, header, views) {
     const { list } = page.place;
     views.timeline.clear?.();
     page.store.clear();
-    stop = page.link.listen({ list }, {
-      tell: (event, data) => page.place.list === list && page.store.take(event, data),
-      become: (state, heardAt, why) => {
-        header.become(state, heardAt, why);
-        if (state === "refused") askForToken(app, why);
+    stop = page.link.listen(
+      { list },
+      {
+        tell: (event, data) => page.place.list === list && page.store.take(event, data),
+        become: (state, heardAt, why) => {
+          header.become(state, heardAt, why);
+          if (state === "refused") askForToken(app, why);
+        },
       },
-    });
+    );
   };
   page.follow((place, before) => {
     if (place.list !== before.list) listen();

@@ -19,7 +19,10 @@ export function notifyOf(now, changed, before) {
   if (!news.length) return;
   if (isOn(BELL)) ring();
   if (isOn(NOTICE) && document.hidden && Notification.permission === "granted") {
-    new Notification("taskyard", { body: news.map(([job]) => `${job.description}: ${job.word}`).join("\n"), tag: "taskyard" });
+    new Notification("taskyard", {
+      body: news.map(([job]) => `${job.description}: ${job.word}`).join("\n"),
+      tag: "taskyard",
+    });
   }
 }
 

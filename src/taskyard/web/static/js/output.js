@@ -6,7 +6,7 @@
 
 import { el, dress, say } from "./dom.js";
 import { Finder } from "./find.js";
-import { Lines } from "./output_lines.js";
+import { Lines, MOST_LINES } from "./output_lines.js";
 import { size } from "./words.js";
 
 /** Lines of the first window and of each older one. */
@@ -34,7 +34,14 @@ export class Output {
     this.empty = el("p", { class: "empty" }, "No output yet.");
     this.scroll = el(
       "div",
-      { class: "output", tabindex: 0, role: "log", "aria-live": "off", "aria-label": "Output", scroll: () => this.#scrolled() },
+      {
+        class: "output",
+        tabindex: 0,
+        role: "log",
+        "aria-live": "off",
+        "aria-label": "Output",
+        scroll: () => this.#scrolled(),
+      },
       this.omitted,
       this.empty,
       this.lines.element,
@@ -45,7 +52,7 @@ export class Output {
     this.news = el("button", { type: "button", class: "news", hidden: true, click: () => void this.toEnd() });
     this.finder = new Finder(page.api, this);
     this.complaint = el("p", { class: "complaint", role: "alert" });
-    this.strip = el("div", { class: "strip" }, this.follow, this.wrap, this.save, this.finder.element);
+    this.strip = el("div", { class: "strip" }, this.follow, this.wrap, this.save);
     this.element = el("div", { class: "printed" }, this.strip, this.complaint, this.scroll, this.news);
   }
 
@@ -74,11 +81,11 @@ export class Output {
     if (!id) return null;
     this.#set(false);
     if (!this.lines.at(offset)) {
-      const after = await this.#window(id, { after: offset });
+      const after = await this.#window(id, { after: offset, lines: FIRST });
       const before = await this.#window(id, { before: offset, lines: OLDER });
       if (id !== this.id || !after || !before) return null;
-      this.lines.reset({ ...after, lines: after.lines.slice(0, FIRST), end: after.lines[FIRST]?.[0] ?? after.end });
-      this.#isAtTail = after.lines.length <= FIRST && after.end >= after.size;
+      this.lines.reset(after);
+      this.#isAtTail = isLast(after);
       this.lines.prepend(before);
       this.#tellOmitted(before);
     }
@@ -96,10 +103,13 @@ export class Output {
     this.#tellOmitted(window);
     this.#bottom();
     this.#stop();
-    this.#stop = this.page.link.listen({ job: id, after: this.lines.end }, {
-      tell: (event, data) => event === "output" && this.#queue(id, data),
-      become: () => {},
-    });
+    this.#stop = this.page.link.listen(
+      { job: id, after: this.lines.end },
+      {
+        tell: (event, data) => event === "output" && this.#queue(id, data),
+        become: () => {},
+      },
+    );
   }
 
   /** One after the other: what came is shown in order. @param {string} id @param {Window} window */
@@ -114,9 +124,11 @@ export class Output {
     if (!this.#isAtTail) return this.#count(window.lines.length);
     let news = window;
     if (window.start !== this.lines.end) {
-      if (window.end <= this.lines.end && !window.is_open) return; // another tab needed it, we have it
-      const missing = await this.#window(id, { after: this.lines.end });
+      if (window.end <= this.lines.end && !window.partial) return; // another tab needed it, we have it
+      const missing = await this.#window(id, { after: this.lines.end, lines: MOST_LINES });
       if (!missing || id !== this.id) return;
+      if (!isLast(missing) && this.isFollowing) return void (await this.#tail(id));
+      this.#isAtTail = isLast(missing);
       news = missing;
     }
     const added = this.lines.append(news);
@@ -176,10 +188,9 @@ export class Output {
   }
 
   async #newer() {
-    await this.#load({ after: this.lines.end }, (window) => {
-      const some = { ...window, lines: window.lines.slice(0, OLDER), end: window.lines[OLDER]?.[0] ?? window.end };
-      this.lines.append(some);
-      this.#isAtTail = window.lines.length <= OLDER && window.end >= window.size;
+    await this.#load({ after: this.lines.end, lines: OLDER }, (window) => {
+      this.lines.append(window);
+      this.#isAtTail = isLast(window);
     });
   }
 
@@ -225,10 +236,25 @@ export class Output {
 }
 
 /** @type {Window} */
-const NONE = { start: 0, end: 0, omitted: 0, is_open: false, restarted: false, size: 0, is_over: false, lines: [] };
+const NONE = {
+  start: 0,
+  end: 0,
+  size: 0,
+  omitted: 0,
+  is_over: false,
+  partial: false,
+  restarted: false,
+  offsets: [],
+  lines: [],
+};
+
+/** Whether nothing is left behind a window; a line without its end is in it and counts as well. @param {Window} window */
+function isLast(window) {
+  return window.end >= window.size || window.partial;
+}
 
 /** @param {string} name @param {boolean} isOn @param {(isOn: boolean) => void} turn */
-function toggle(name, isOn, turn) {
+export function toggle(name, isOn, turn) {
   const button = el("button", { type: "button", class: "toggle", "aria-pressed": String(isOn) }, name);
   button.addEventListener("click", () => {
     const next = button.getAttribute("aria-pressed") !== "true";

@@ -2,8 +2,6 @@
 
 import { el, word } from "./dom.js";
 
-/** @typedef {import("./types.js").Line} Line */
-
 /** Lines on the page. */
 export const MOST_LINES = 5_000;
 
@@ -22,7 +20,7 @@ export class Lines {
 
   /** These and no others. @param {import("./types.js").Window} window */
   reset(window) {
-    this.element.replaceChildren(...window.lines.map(drawn));
+    this.element.replaceChildren(...drawn(window));
     this.start = window.start;
     this.end = window.end;
     this.#cut("top");
@@ -32,11 +30,11 @@ export class Lines {
   append(window) {
     let added = window.lines.length;
     const last = /** @type {HTMLElement | null} */ (this.element.lastElementChild);
-    if (added && last && Number(last.dataset.offset) === window.lines[0][0]) {
+    if (added && last && Number(last.dataset.offset) === window.offsets[0]) {
       last.remove(); // it had no end yet: it comes again, with what was added to it
       added -= 1;
     }
-    this.element.append(...window.lines.map(drawn));
+    this.element.append(...drawn(window));
     this.end = window.end;
     this.#cut("top");
     return added;
@@ -44,7 +42,7 @@ export class Lines {
 
   /** What came before; true if lines at the end had to go. @param {import("./types.js").Window} window */
   prepend(window) {
-    this.element.prepend(...window.lines.map(drawn));
+    this.element.prepend(...drawn(window));
     this.start = window.start;
     return this.#cut("bottom");
   }
@@ -58,18 +56,25 @@ export class Lines {
   #cut(side) {
     let isCut = false;
     while (this.count > MOST_LINES) {
-      const gone = /** @type {HTMLElement} */ (side === "top" ? this.element.firstElementChild : this.element.lastElementChild);
+      const gone = /** @type {HTMLElement} */ (
+        side === "top" ? this.element.firstElementChild : this.element.lastElementChild
+      );
       if (side === "bottom") this.end = Number(gone.dataset.offset);
       gone.remove();
       isCut = true;
     }
-    if (isCut && side === "top") this.start = Number(/** @type {HTMLElement} */ (this.element.firstElementChild).dataset.offset);
+    if (isCut && side === "top")
+      this.start = Number(/** @type {HTMLElement} */ (this.element.firstElementChild).dataset.offset);
     return isCut;
   }
 }
 
-/** @param {Line} line */
-function drawn([offset, runs]) {
-  const parts = runs.map(([text, style]) => (style ? el("span", { class: style.split(" ").map(word).join(" ") }, text) : text));
-  return el("div", { class: "out", "data-offset": offset }, ...parts);
+/** @param {import("./types.js").Window} window */
+function drawn({ offsets, lines }) {
+  return lines.map((runs, index) => el("div", { class: "out", "data-offset": offsets[index] }, ...runs.map(run)));
+}
+
+/** @param {import("./types.js").Run} run */
+function run([text, style]) {
+  return style ? el("span", { class: style.split(" ").map(word).join(" ") }, text) : text;
 }

@@ -26,8 +26,20 @@ export class Panel {
     this.head = el("p", { class: "kind" });
     this.acts = el("div", {});
     this.body = el("div", { class: "body" });
-    const close = el("button", { class: "close", type: "button", "aria-label": "Close", click: () => page.back() }, "×");
-    this.element = el("aside", { class: "panel", "aria-label": "Details" }, close, this.head, this.title, this.acts, this.body);
+    const close = el(
+      "button",
+      { class: "close", type: "button", "aria-label": "Close", click: () => page.back() },
+      "×",
+    );
+    this.element = el(
+      "aside",
+      { class: "panel", "aria-label": "Details" },
+      close,
+      this.head,
+      this.title,
+      this.acts,
+      this.body,
+    );
     page.follow((place, before) => this.#show(place.chosen?.id !== before.chosen?.id));
     page.store.view((_snapshot, changed) => {
       const { chosen } = page.place;
@@ -57,10 +69,13 @@ export class Panel {
     this.#renew(taskActs(this.page, task));
     const asked = this.#asked;
     try {
-      const detail = await this.page.api.get(`/api/tasks/${encodeURIComponent(id)}.json`, { list: this.page.place.list });
+      const detail = await this.page.api.get(`/api/tasks/${encodeURIComponent(id)}.json`, {
+        list: this.page.place.list,
+      });
       if (asked === this.#asked) refill(this.body, ...this.#detail(task, detail));
     } catch (error) {
-      if (asked === this.#asked) refill(this.body, el("p", { class: "complaint" }, String(/** @type {any} */ (error).message)));
+      if (asked === this.#asked)
+        refill(this.body, el("p", { class: "complaint" }, String(/** @type {any} */ (error).message)));
     }
     return undefined;
   }
@@ -77,13 +92,13 @@ export class Panel {
     const since = age();
     setAge(since, task.since);
     return [
-      detail.description && el("p", { class: "text" }, detail.description),
+      detail.description !== task.subject && el("p", { class: "text" }, detail.description),
       facts([
         ["owner", task.owner && `@${task.owner}`],
         [task.state === "done" ? "done for" : "for", task.since !== null && since],
-        ["priority", task.priority || null],
+        ["priority", task.priority],
         ["labels", task.labels.join(", ")],
-        ["took", detail.figures?.jobs ? detail.figures.words ?? "" : null],
+        ["took", detail.figures?.jobs ? (detail.figures.words ?? "") : null],
       ]),
       this.#edges("Waits for", detail.edges.blocked_by),
       this.#edges("Blocks", detail.edges.blocks),
@@ -118,7 +133,12 @@ export class Panel {
     if (!jobs.length) return null;
     const rows = jobs.map((job) => {
       const open = () => this.page.go({ view: "background", chosen: { kind: "job", id: job.id } });
-      const text = [glyph(job), el("span", { class: "id" }, job.id), el("span", { class: "unseen" }, job.word), job.description];
+      const text = [
+        glyph(job),
+        el("span", { class: "id" }, job.id),
+        el("span", { class: "unseen" }, job.word),
+        job.description,
+      ];
       return el("li", {}, el("button", { type: "button", class: "link", click: open }, ...text));
     });
     return el("section", {}, el("h3", {}, "Jobs"), el("ul", { class: "edges" }, ...rows));
@@ -173,7 +193,12 @@ function past(history) {
   if (!history?.length) return null;
   const moment = now();
   const rows = history.map((one) =>
-    el("li", {}, el("span", { class: "when" }, clock(one.at, moment)), el("span", {}, one.words ?? `${one.by ?? ""} ${one.cause}`, one.note && `: ${one.note}`)),
+    el(
+      "li",
+      {},
+      el("span", { class: "when" }, clock(one.at, moment)),
+      el("span", {}, one.words ?? `${one.by ?? ""} ${one.cause}`, one.note && `: ${one.note}`),
+    ),
   );
   return el("section", {}, el("h3", {}, "History"), el("ol", { class: "history" }, ...rows));
 }

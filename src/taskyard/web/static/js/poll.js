@@ -44,7 +44,7 @@ export class Poll {
     if (!this.#isOpen) return;
     this.#heardAt = Date.now();
     this.wish.become("live", this.#heardAt, "");
-    const isNews = this.event === "snapshot" ? data.id !== this.#seen : data.lines.length || data.is_over;
+    const isNews = this.event === "snapshot" ? data.id !== this.#seen : data.lines.length > 0 || data.is_over;
     if (isNews) this.wish.tell({ event: this.event, id: data.id ?? "", data });
     this.#seen = data.id ?? "";
   }

@@ -21,7 +21,9 @@ export class Side {
     this.background = el("ul", { class: "rows" });
     this.nobody = el("p", { class: "none" }, "Nobody is at work.");
     this.nothing = el("p", { class: "none" }, "Nothing runs.");
-    this.pill = el("span", { class: "pill" });
+    this.running = el("span", {});
+    this.waits = el("span", { class: "t-warn" });
+    this.pill = el("span", { class: "pill" }, this.running, " ", this.waits);
     this.more = el("a", { class: "more", href: "#" });
     this.headline = el("span", { class: "headline" });
     this.summary = el("summary", {}, this.headline);
@@ -58,7 +60,8 @@ export class Side {
 
   /** @param {"person" | "job"} kind @param {string} id */
   #row(kind, id) {
-    const open = () => (kind === "job" ? this.page.go({ view: "background", chosen: { kind, id } }) : this.page.choose({ kind, id }));
+    const open = () =>
+      kind === "job" ? this.page.go({ view: "background", chosen: { kind, id } }) : this.page.choose({ kind, id });
     const row = el(
       "button",
       { class: "row", type: "button", tabindex: -1, click: open },
@@ -74,16 +77,23 @@ export class Side {
   /** @param {import("./types.js").Snapshot} snapshot */
   #show(snapshot) {
     const { matches } = this.page;
-    arrange(this.now, snapshot.people_order.map((name) => this.people.node(name, snapshot.people[name])));
+    arrange(
+      this.now,
+      snapshot.people_order.map((name) => this.people.node(name, snapshot.people[name])),
+    );
     this.people.keep((name) => name in snapshot.people);
     const jobs = snapshot.job_order.filter((id) => matches(jobTexts(snapshot.jobs[id])));
-    arrange(this.background, jobs.slice(0, MOST_JOBS).map((id) => this.jobs.node(id, snapshot.jobs[id])));
+    arrange(
+      this.background,
+      jobs.slice(0, MOST_JOBS).map((id) => this.jobs.node(id, snapshot.jobs[id])),
+    );
     this.jobs.keep((id) => id in snapshot.jobs);
     dress(this.nobody, { hidden: snapshot.people_order.length > 0 });
     dress(this.nothing, { hidden: jobs.length > 0 });
     dress(this.more, { hidden: jobs.length <= MOST_JOBS, href: `#/background/${encodeURIComponent(snapshot.list)}` });
     say(this.more, `${jobs.length - MOST_JOBS} more`);
-    say(this.pill, snapshot.pill.line);
+    say(this.running, snapshot.pill.text + snapshot.pill.hint);
+    say(this.waits, snapshot.pill.waits);
     say(this.headline, [snapshot.headline, snapshot.pill.line].filter(Boolean).join(" · ") || "Nobody is at work.");
     say(this.note, this.page.about.allow_actions ? "" : "Read-only. Started with --allow-actions, it also acts.");
     settle(this.element, ".row");
@@ -109,6 +119,6 @@ function showJob(item, job) {
   say(name, job.description);
   say(word, job.word);
   setAge(/** @type {HTMLElement} */ (since), isOver ? job.ended_at : job.started_at, null, isOver ? 0 : job.paused_ms);
-  say(doing, isOver ? "" : job.needs_input ? job.question || job.word : job.last_line);
+  say(doing, isOver ? "" : job.question || job.last_line || job.word);
   dress(item.children[0], { class: `row job is-${job.state}` });
 }

@@ -101,7 +101,6 @@ export class Stream {
 
   #heard() {
     this.#heardAt = Date.now();
-    this.#tries = 0;
     this.wish.become("live", this.#heardAt, "");
   }
 
@@ -110,6 +109,7 @@ export class Stream {
     if (!this.#isOpen) return;
     this.wish.tell({ event: told.event, id: told.id, data: JSON.parse(told.data) });
     this.#lastId = told.id; // only now: what could not be taken is asked for again
+    this.#tries = 0;
   }
 
   #pause() {

@@ -30,7 +30,10 @@ export class Timeline {
     /** @type {Rows<Bar, HTMLButtonElement>} */
     this.bars = new Rows((key) => this.#bar(key), showBar);
     /** @type {Rows<string, HTMLDivElement>} */
-    this.lanes = new Rows((name) => lane(name), () => {});
+    this.lanes = new Rows(
+      (name) => lane(name),
+      () => {},
+    );
     this.axis = el("div", { class: "axis", "aria-hidden": "true" });
     this.body = el("div", { class: "lanes" });
     this.folds = el("div", { class: "folds" });
@@ -38,7 +41,13 @@ export class Timeline {
     this.surface = el("div", { class: "surface" }, this.axis, this.body, this.folds, this.nowLine);
     this.empty = el("p", { class: "empty" }, "Nothing was worked on yet.");
     this.complaint = el("p", { class: "complaint", role: "alert" });
-    this.element = el("section", { class: "timeline", "aria-label": "Timeline" }, this.complaint, this.empty, this.surface);
+    this.element = el(
+      "section",
+      { class: "timeline", "aria-label": "Timeline" },
+      this.complaint,
+      this.empty,
+      this.surface,
+    );
     rove(this.surface, ".bar, .fold");
     page.store.view((_now, changed) => {
       if (changed.tasks.size || changed.jobs.size) this.#soon();
@@ -87,10 +96,10 @@ export class Timeline {
     dress(this.surface, { hidden: !line || line.lanes.length === 0 });
     if (!line?.lanes.length) return;
     const moment = Math.max(now(), line.now);
-    const names = 96;
+    const names = Number.parseFloat(getComputedStyle(this.surface).paddingLeft);
     const gaps = line.gaps.map((gap) => (gap.end === line.now ? { ...gap, end: moment } : gap));
     const folded = gaps.filter((gap) => !this.#opened.has(gap.start));
-    const width = Math.max(this.element.clientWidth - names - 56, 260);
+    const width = Math.max(this.element.clientWidth - names - 52, 240);
     const drawn = scale(line.start, moment, folded, width);
     this.#lanes(line, drawn, moment);
     this.#axis(drawn);
@@ -143,7 +152,13 @@ export class Timeline {
       const known = /** @type {HTMLElement | null} */ (this.folds.querySelector(`[data-start="${gap.start}"]`));
       const lasted = duration((gap.end - gap.start) / 1000);
       const open = () => (this.#opened.add(gap.start), this.#draw());
-      const fold = known ?? el("button", { class: "fold", type: "button", tabindex: -1, "data-start": gap.start, click: open }, el("span", {}));
+      const fold =
+        known ??
+        el(
+          "button",
+          { class: "fold", type: "button", tabindex: -1, "data-start": gap.start, click: open },
+          el("span", {}),
+        );
       say(fold.children[0], `⌇ ${lasted} ⌇`);
       dress(fold, { "aria-label": `${lasted} without work, open` });
       place(fold, x, width);
@@ -156,8 +171,15 @@ export class Timeline {
   #bar(key) {
     const [kind, id] = key.split(" ");
     const open = (/** @type {MouseEvent} */ event) =>
-      kind === "job" ? this.page.go({ view: "background", chosen: { kind, id } }) : this.page.open({ kind: "task", id }, event.detail === 0);
-    return el("button", { class: "bar", type: "button", tabindex: -1, click: open }, glyph({ glyph: "", token: "default" }), el("span", { class: "text" }));
+      kind === "job"
+        ? this.page.go({ view: "background", chosen: { kind, id } })
+        : this.page.open({ kind: "task", id }, event.detail === 0);
+    return el(
+      "button",
+      { class: "bar", type: "button", tabindex: -1, click: open },
+      glyph({ glyph: "", token: "default" }),
+      el("span", { class: "text" }),
+    );
   }
 }
 
@@ -167,12 +189,21 @@ function showBar(node, bar) {
   say(mark, bar.glyph);
   say(text, bar.is_job ? bar.text : `${bar.id} ${bar.text}`);
   const words = `${bar.is_job ? "" : `${bar.id} `}${bar.text}, ${bar.state}, from ${minute(bar.start)}${bar.end ? ` to ${minute(bar.end)}` : ""}`;
-  dress(node, { class: `bar is-${bar.state} of-${word(bar.token)}${bar.is_job ? " is-job" : ""}`, "aria-label": words, title: words });
+  dress(node, {
+    class: `bar is-${bar.state} of-${word(bar.token)}${bar.is_job ? " is-job" : ""}`,
+    "aria-label": words,
+    title: words,
+  });
 }
 
 /** @param {string} name */
 function lane(name) {
-  return el("div", { class: "lane", role: "group", "aria-label": name }, el("span", { class: "who" }, name), el("div", { class: "track" }));
+  return el(
+    "div",
+    { class: "lane", role: "group", "aria-label": name },
+    el("span", { class: "who" }, name),
+    el("div", { class: "track" }),
+  );
 }
 
 /** @param {HTMLElement} element @param {number} x @param {number} width @param {number} [y] */
@@ -181,4 +212,3 @@ function place(element, x, width, y) {
   if (width) element.style.width = `${width.toFixed(1)}px`;
   if (y !== undefined) element.style.top = `${y}px`;
 }
-

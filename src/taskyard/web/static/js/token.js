@@ -47,7 +47,13 @@ export function askForToken(place, why) {
       { class: "door" },
       el("h1", {}, "taskyard"),
       why && el("p", { class: "complaint", role: "alert" }, why),
-      el("p", {}, "Open the address that ", el("code", {}, "taskyard web"), " printed: it carries the token. Or paste it here."),
+      el(
+        "p",
+        {},
+        "Open the address that ",
+        el("code", {}, "taskyard web"),
+        " printed: it carries the token. Or paste it here.",
+      ),
       el("form", { class: "line-form", submit: take }, input, el("button", { type: "submit", class: "act" }, "open")),
     ),
   );

@@ -37,12 +37,12 @@
  * }} Snapshot
  *
  * @typedef {[text: string, style: string]} Run
- * @typedef {[offset: number, runs: Run[]]} Line
  *
- * Some lines of an output; a last one without its end (`is_open`) comes again with what was added to it.
+ * Some lines of an output, each with where it begins; a last one without its end (`partial`) comes again with what was
+ * added to it.
  * @typedef {{
- *   start: number, end: number, omitted: number, is_open: boolean, restarted: boolean, size: number, is_over: boolean,
- *   lines: Line[],
+ *   start: number, end: number, size: number, omitted: number, is_over: boolean, partial: boolean, restarted: boolean,
+ *   offsets: number[], lines: Run[][],
  * }} Window
  *
  * @typedef {{id: string, is_job: boolean, text: string, state: string, glyph: string, token: string, start: number, end: number | null}} Bar
