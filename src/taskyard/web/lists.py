@@ -15,7 +15,8 @@ import anyio
 
 from taskyard.app import Yard
 from taskyard.errors import Busy, ListNotFound
-from taskyard.live.showing import Live, View
+from taskyard.live.showing import Live
+from taskyard.live.watched import View
 from taskyard.names import nearest
 from taskyard.tasklist.list_folder import list_names
 from taskyard.web.channel import Channel, Numbers

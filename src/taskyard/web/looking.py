@@ -10,10 +10,9 @@ from starlette.responses import Response
 import taskyard
 from taskyard.app import Yard
 from taskyard.clock import now_ms
-from taskyard.errors import TaskyardError
 from taskyard.live.every_list import counted
-from taskyard.runtime.families import of_task
-from taskyard.runtime.model import Job
+from taskyard.live.last_line import last_line
+from taskyard.runtime.families import of_task, with_all_inside
 from taskyard.tasklist.model import Task
 from taskyard.view.changes import as_json, whole
 from taskyard.view.figures import Figures, together, up_the_tree
@@ -129,21 +128,14 @@ async def job(site: Site, given: Given, request: Request) -> Response:
 
 def _job(site: Site, job_id: str) -> dict[str, object]:
     found = site.yard.jobs.get(job_id)
-    shown = next((view for view in job_views([found], now=now_ms(), last_lines={}, seen=frozenset({job_id}))), None)
-    total = up_the_tree(_with_family(site.yard, found), now_ms())[found.id]
+    lines = {job_id: last_line(site.yard.home, job_id)}
+    [shown] = job_views([found], now=now_ms(), last_lines=lines, seen=frozenset({job_id}))
+    total = up_the_tree(with_all_inside(site.yard.home, [found]), now_ms())[found.id]
     return {
-        "view": {**as_json(shown), "total": as_json(total)} if shown is not None else None,
+        "view": {**as_json(shown), "total": as_json(total)},
         "record": job_json(found),
         "figures": figures_json(total),
     }
-
-
-def _with_family(yard: Yard, found: Job) -> list[Job]:
-    """A job and those that may have been started inside it."""
-    try:
-        return [found, *(other for other in yard.jobs.list(ended=True) if other.id != found.id)]
-    except TaskyardError:
-        return [found]
 
 
 def figures_json(figures: Figures) -> dict[str, object]:

@@ -103,11 +103,17 @@ class Printed:
         if window.size - window.end > _MOST_BEHIND:
             newest = self._reader.tail(SOME_LINES)
             window = newest._replace(omitted=newest.start - (self._at or 0))
-        is_new = window != self._last or is_over != self._was_over
-        reached = window.end if not window.is_open else window.size
-        self.is_behind = is_new and reached < window.size and window.end != self._at
-        self._at, self._last, self._was_over = window.end, window, is_over
+        is_new = is_over != self._was_over or self._last is None or not _holds(self._last, window)
+        self.is_behind = window.end != self._at and window.end < window.size
+        self._at, self._was_over = window.end, is_over
+        self._last = window if is_new else self._last
         return (window if is_new else None), is_over
+
+
+def _holds(before: Window, window: Window) -> bool:
+    """Whether a window shows only what the one before it showed: nothing, or the same beginning of a line."""
+    lines = window.lines
+    return not window.restarted and not window.omitted and lines == before.lines[len(before.lines) - len(lines) :]
 
 
 def first_lines(window: Window, lines: int) -> Window:
