@@ -96,11 +96,13 @@ export class Board {
     const tasks = snapshot.task_order
       .map((id) => snapshot.tasks[id])
       .filter((task) => this.page.matches(taskTexts(task)));
+    const focused = document.activeElement; // a card that goes to another column loses it on the way
     for (const column of this.columns)
       column.show(
         tasks.filter((task) => task.state === column.state),
         this.cards,
       );
+    if (focused instanceof HTMLElement && focused.isConnected && focused !== document.activeElement) focused.focus();
     this.cards.keep((id) => id in snapshot.tasks);
     say(this.empty, this.page.store.hasWord ? sentence(snapshot, tasks.length) : "Listening…");
     dress(this.empty, { hidden: !this.empty.textContent });

@@ -43,7 +43,7 @@ export class Finder {
     if (!id || !text) return;
     if (text !== this.#asked) [this.#asked, this.#at] = [text, null];
     const first = isBack ? this.output.lines.end + 1 : 0;
-    const from = this.#at === null ? first : isBack ? this.#at : this.#at + 1;
+    const from = this.#at === null ? first : isBack ? this.#at : this.output.lines.behind(this.#at);
     say(this.told, "…");
     try {
       const path = `/api/jobs/${encodeURIComponent(id)}/find.json`;

@@ -38,7 +38,7 @@ async function begin() {
     }
   }
   setClock(page.about.now);
-  if (!page.place.list) page.place = { ...page.place, list: page.about.list };
+  if (!page.place.list) page.begin(page.about.list);
   return build(page);
 }
 

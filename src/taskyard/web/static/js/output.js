@@ -179,10 +179,11 @@ export class Output {
   async #older() {
     await this.#load({ before: this.lines.start, lines: OLDER }, (window) => {
       if (!window.lines.length) return void (this.lines.start = 0);
-      const { scrollHeight } = this.scroll;
+      const first = /** @type {HTMLElement | null} */ (this.lines.element.firstElementChild);
+      const before = first?.offsetTop ?? 0;
       if (this.lines.prepend(window)) this.#isAtTail = false;
       this.#tellOmitted(window);
-      this.scroll.scrollTop += this.scroll.scrollHeight - scrollHeight;
+      this.scroll.scrollTop += (first?.offsetTop ?? 0) - before; // what one reads stays where it is
       this.#lastTop = this.scroll.scrollTop;
     });
   }

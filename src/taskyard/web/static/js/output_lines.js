@@ -52,6 +52,12 @@ export class Lines {
     return this.element.querySelector(`[data-offset="${offset}"]`);
   }
 
+  /** Where the line after the one at an offset begins. @param {number} offset */
+  behind(offset) {
+    const next = /** @type {HTMLElement | null | undefined} */ (this.at(offset)?.nextElementSibling);
+    return next ? Number(next.dataset.offset) : this.end;
+  }
+
   /** Let go what is too much. @param {"top" | "bottom"} side */
   #cut(side) {
     let isCut = false;

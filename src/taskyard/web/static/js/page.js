@@ -36,6 +36,12 @@ export class Page {
     this.#followers.add(follower);
   }
 
+  /** Be at a list, if the address names none. @param {string} list */
+  begin(list) {
+    this.place = { ...this.place, list };
+    history.replaceState(null, "", written(this.place));
+  }
+
   /** Another view or list: the back button returns. @param {Partial<Place>} there */
   go(there) {
     const place = { ...this.place, ...there };
