@@ -15,7 +15,7 @@ from support.web import WebServer
 #: Nothing of it talks to anybody but the server of the test.
 ARGUMENTS = (
     "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
-    "--disable-component-update", "--disable-sync",
+    "--disable-component-update", "--disable-sync", "--disable-lcd-text",
 )  # fmt: skip
 
 #: Seconds anything may take, on a machine with other things to do.

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -12,27 +9,19 @@ from playwright.sync_api import Browser, expect
 
 from support.browser import tab
 from support.cli import taskyard as command
-from support.repo import TESTS
-from support.wall_clock import WallClock
+from support.page_team import PageTeam
 from support.web import WebServer
 
 
-@pytest.fixture
-def team(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The list `release-2`, an hour old."""
-    with monkeypatch.context() as patched:
-        WallClock(tmp_path, patched)
-        env = {**os.environ, "TASKYARD_STALL_AFTER": "0.3", "PYTHONPATH": f"{os.environ['PYTHONPATH']}:{TESTS}"}
-        subprocess.run([sys.executable, TESTS / "support" / "page_scene.py"], env=env, check=True, timeout=50)
-
-
 @pytest.mark.req("U-04")
-def test_lanes_bars_and_the_time_nobody_worked(browser: Browser, team: None) -> None:
-    with WebServer(list="release-2") as server, tab(browser) as one:
-        page = one.see(server, "timeline/release-2")
+def test_lanes_bars_and_the_time_nobody_worked(browser: Browser, tmp_path: Path) -> None:
+    with PageTeam(tmp_path) as team, tab(browser) as one:
+        page = one.see(team.server, "timeline/release-2")
         expect(page.locator(".who")).to_have_text(["ada", "bob", "cleo", "shells"])
         ada = page.locator(".lane", has_text="ada")
-        expect(ada.locator(".bar")).to_have_text(["✓1 Agree on the scope", "✓4 Sketch the new tables", "✓11 Freeze the API", "◐12 Migrate the schema"])
+        expect(ada.locator(".bar")).to_have_text(
+            ["✓1 Agree on the scope", "✓4 Sketch the new tables", "✓11 Freeze the API", "◐12 Migrate the schema"]
+        )
         expect(page.locator(".bar.of-fail")).to_contain_text("make lint: exit 2")
         fold = page.locator(".fold")
         expect(fold).to_have_text("⌇ 38m ⌇")

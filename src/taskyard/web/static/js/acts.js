@@ -39,6 +39,24 @@ export async function act(page, path, body, place) {
   }
 }
 
+/**
+ * Other buttons where others are needed; what the server said against the last act stays.
+ *
+ * @param {HTMLElement} place
+ * @param {string} key of what they are for
+ * @param {() => HTMLElement} make
+ */
+export function renewed(place, key, make) {
+  if (place.dataset.for === key) return;
+  const [had, subject] = [place.contains(document.activeElement), key.split(" ").slice(0, -1).join(" ")];
+  const said = place.dataset.for?.startsWith(subject) ? place.querySelector(".complaint")?.textContent : "";
+  place.dataset.for = key;
+  place.replaceChildren(make());
+  const complaint = place.querySelector(".complaint");
+  if (said && complaint) say(complaint, said);
+  if (had) place.querySelector("button")?.focus();
+}
+
 /** Buttons for a task. @param {Page} page @param {import("./types.js").TaskView} task */
 export function taskActs(page, task) {
   const place = complaint();

@@ -1,7 +1,7 @@
 /** The background: jobs on the left, the output of one on the right, how it came to its state on top. */
 
 import { age, now, setAge } from "./ages.js";
-import { answering, jobActs } from "./acts.js";
+import { answering, jobActs, renewed } from "./acts.js";
 import { dress, el, glyph, refill, reglyph, say, word } from "./dom.js";
 import { jobTexts } from "./filter.js";
 import { Output, toggle } from "./output.js";
@@ -114,7 +114,9 @@ export class Background {
     if (!job) return void refill(this.title, id && this.page.store.hasWord ? `${id} is not there any more.` : "…");
     refill(this.title, job.description, el("span", { class: "id" }, job.id));
     refill(this.steps, ...strip(job));
-    if (isOther || !this.acts.contains(document.activeElement)) this.acts.replaceChildren(jobActs(this.page, job));
+    renewed(this.acts, `${job.id} ${job.is_paused} ${job.is_foreground} ${job.ended_at}`, () =>
+      jobActs(this.page, job),
+    );
     this.#ask(job, isOther);
     this.#facts(job);
     return undefined;

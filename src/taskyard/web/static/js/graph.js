@@ -1,13 +1,11 @@
 /** The graph of what waits for what: drawn, live, walked by arrow keys along its lines. */
 
-import { draw, dress, el, say, word } from "./dom.js";
+import { draw, dress, el, glyph, reglyph, say } from "./dom.js";
 import { taskTexts } from "./filter.js";
 import { HEIGHT, bestView, layout } from "./graph_layout.js";
 import { Rows, arrange } from "./rows.js";
 
 /** @typedef {import("./types.js").TaskView} TaskView */
-
-const PADDING = 10;
 
 export class Graph {
   isFollowing = true;
@@ -67,31 +65,36 @@ export class Graph {
     return draw(
       "g",
       { class: "node", tabindex: -1, role: "button", "data-id": id, click: open },
-      draw("title", {}),
       draw("rect", { height: HEIGHT, rx: 6 }),
-      draw("text", { class: "glyph", x: PADDING, y: 18 }),
-      draw("text", { class: "id", x: PADDING + 18, y: 18 }),
-      draw("text", { class: "owner", y: 18, "text-anchor": "end" }),
-      draw("text", { class: "subject", x: PADDING, y: 35 }),
+      draw(
+        "foreignObject",
+        { height: HEIGHT },
+        el(
+          "div",
+          { class: "text" },
+          glyph({ glyph: "", token: "default" }),
+          el("span", { class: "id" }, id),
+          el("span", { class: "owner" }),
+          el("span", { class: "subject" }),
+          el("span", { class: "unseen" }),
+        ),
+      ),
     );
   }
 
   /** @param {SVGGElement} node @param {TaskView} task */
   #showNode(node, task) {
-    const [title, box, mark, id, owner, subject] = node.children;
+    const [box, frame] = node.children;
+    const [text] = frame.children;
+    const [mark, , owner, subject, words] = text.children;
     dress(box, { width: this.#width });
-    dress(owner, { x: this.#width - PADDING });
-    const more = task.state === "doing" && task.owner ? `@${task.owner}` : "";
-    say(title, task.subject);
-    say(mark, task.glyph);
-    dress(mark, { class: `glyph t-${word(task.token)}` });
-    say(id, task.id);
-    say(owner, fitting(more, this.#width - 70));
-    say(subject, fitting(task.subject, this.#width - 2 * PADDING));
-    dress(node, {
-      class: `node is-${task.state}${task.is_critical ? " is-critical" : ""}`,
-      "aria-label": [task.id, task.subject, task.word, more, task.note].filter(Boolean).join(", "),
-    });
+    dress(frame, { width: this.#width });
+    dress(text, { title: task.subject });
+    reglyph(mark, task);
+    say(owner, task.state === "doing" && task.owner ? `@${task.owner}` : "");
+    say(subject, task.subject);
+    say(words, [task.word, task.note].filter(Boolean).join(", "));
+    dress(node, { class: `node is-${task.state}${task.is_critical ? " is-critical" : ""}` });
   }
 
   /** @param {import("./types.js").Snapshot} snapshot */
@@ -102,6 +105,7 @@ export class Graph {
     if (drawn.node !== this.#width) this.nodes.forget();
     this.#width = drawn.node;
     dress(this.empty, { hidden: tasks.length > 0 });
+    dress(this.legend, { hidden: !tasks.some((task) => task.is_critical) });
     dress(this.svg, { width: drawn.width, height: drawn.height, viewBox: `0 0 ${drawn.width} ${drawn.height}` });
     const focused = document.activeElement;
     arrange(
@@ -227,18 +231,4 @@ function arrows() {
       draw("path", { d: "M0 0L8 4L0 8z" }),
     );
   return draw("defs", {}, arrow("thin"), arrow("done"), arrow("thick"));
-}
-
-/** @type {CanvasRenderingContext2D | null} */
-let pen = null;
-
-/** As much of a text as a width has room for; the whole stands in the title. @param {string} text @param {number} width */
-function fitting(text, width) {
-  pen ??= document.createElement("canvas").getContext("2d");
-  if (!pen) return text.slice(0, Math.floor(width / 8));
-  pen.font = `13px ${getComputedStyle(document.body).fontFamily}`;
-  if (pen.measureText(text).width <= width) return text;
-  let end = Math.min(text.length, 60);
-  while (end > 0 && pen.measureText(`${text.slice(0, end).trimEnd()}…`).width > width) end -= 1;
-  return `${text.slice(0, end).trimEnd()}…`;
 }

@@ -59,7 +59,7 @@ export function bestView(stretches, room) {
     const seen = stretches.filter(([start, end]) => start >= from && end <= from + room - 2 * MARGIN);
     return { count: seen.length, from, to: Math.max(...seen.map(([, end]) => end), from) };
   });
-  const best = sights.sort((a, b) => b.count - a.count)[0];
+  const best = sights.sort((a, b) => b.count - a.count || b.from - a.from)[0]; // of equals, the one further on
   return best ? Math.max(0, (best.from + best.to - room) / 2) : 0;
 }
 

@@ -1,7 +1,7 @@
 /** The right side: all about the task or the person that was chosen. */
 
 import { age, now, setAge } from "./ages.js";
-import { mailing, taskActs } from "./acts.js";
+import { mailing, renewed, taskActs } from "./acts.js";
 import { dress, el, glyph, refill } from "./dom.js";
 import { clock } from "./words.js";
 
@@ -66,7 +66,7 @@ export class Panel {
     const task = this.page.store.now.tasks[id];
     if (!task) return this.#gone(`Task ${id}`);
     this.#name(task, `${task.id} · ${task.word}`, task.subject);
-    this.#renew(taskActs(this.page, task));
+    renewed(this.acts, `task ${task.id} ${task.state}`, () => taskActs(this.page, task));
     const asked = this.#asked;
     try {
       const detail = await this.page.api.get(`/api/tasks/${encodeURIComponent(id)}.json`, {
@@ -78,13 +78,6 @@ export class Panel {
         refill(this.body, el("p", { class: "complaint" }, String(/** @type {any} */ (error).message)));
     }
     return undefined;
-  }
-
-  /** Other buttons, unless one of them is being used. @param {HTMLElement} acts */
-  #renew(acts) {
-    const asked = this.acts.querySelector(".complaint")?.textContent;
-    this.acts.replaceChildren(acts);
-    if (asked) acts.querySelector(".complaint")?.replaceChildren(asked);
   }
 
   /** @param {import("./types.js").TaskView} task @param {TaskDetail} detail */
@@ -152,10 +145,7 @@ export class Panel {
     setAge(since, person.since);
     this.#name(person, person.state, person.name);
     const task = person.task ? this.page.store.now.tasks[person.task] : null;
-    if (this.acts.dataset.for !== name) {
-      this.acts.dataset.for = name;
-      this.acts.replaceChildren(this.page.about.allow_actions ? mailing(this.page, name) : "");
-    }
+    renewed(this.acts, `person ${name}`, () => (this.page.about.allow_actions ? mailing(this.page, name) : el("div")));
     refill(
       this.body,
       person.doing && el("p", { class: "text" }, person.doing),
@@ -170,13 +160,12 @@ export class Panel {
   #name(look, kind, title) {
     refill(this.head, glyph(look), kind);
     this.title.textContent = title;
-    if (this.page.place.chosen?.kind === "task") delete this.acts.dataset.for;
   }
 
   /** @param {string} what */
   #gone(what) {
     this.#name({ glyph: "", token: "muted" }, "", this.page.store.hasWord ? `${what} is not there any more.` : "…");
-    this.acts.replaceChildren();
+    renewed(this.acts, "", () => el("div"));
     refill(this.body);
   }
 }
