@@ -50,7 +50,9 @@ class Tab:
         self.page.on("console", self._console)
 
     def _console(self, message: Any) -> None:
-        is_lost = "Failed to load resource" in message.text  # a refusal, or a server that is gone: the page says so itself
+        is_lost = (
+            "Failed to load resource" in message.text
+        )  # a refusal, or a server that is gone: the page says so itself
         if message.type == "error" and not is_lost:
             self.wrong.append(message.text)
 

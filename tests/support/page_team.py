@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from playwright.sync_api import Page, expect
 
 import taskyard
 from support.page_scene import LIST
@@ -46,3 +47,17 @@ class PageTeam:
             with taskyard.open(list=LIST, is_person=True) as yard:
                 if running := [job.id for job in yard.jobs.list()]:
                     yard.jobs.stop(*running)
+
+
+def at(page: Page, view: str) -> None:
+    """Go to a view as a person would, and wait until it shows something."""
+    page.keyboard.press({"board": "b", "graph": "g", "background": "o", "timeline": "t", "panel": "b"}[view])
+    if view == "panel":
+        page.locator('.card[data-id="12"]').click()
+        expect(page.locator(".panel .history")).to_be_visible()
+    elif view == "background":
+        page.locator(".jobs .row", has_text="npm test").click()
+        expect(page.locator(".out").last).to_contain_text("keeps unknown columns")
+    else:
+        shown = {"board": ".card", "graph": ".node", "timeline": ".bar"}[view]
+        expect(page.locator(f"{shown}:visible").first).to_be_visible()

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,35 +10,11 @@ from playwright.sync_api import Browser, Page, expect
 
 from support.browser import THIN, WIDE, tab
 from support.cli import taskyard as command
-from support.page_team import PageTeam
+from support.page_team import PageTeam, at
 from support.repo import TESTS
 from support.web import WebServer
 
 AXE = TESTS / "node" / "node_modules" / "axe-core" / "axe.min.js"
-
-#: Where the pictures of the documentation go, if they are to be made.
-SCREENS = os.environ.get("TASKYARD_WRITE_SCREENS") == "1"
-
-
-@pytest.fixture(scope="module")
-def team(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PageTeam]:
-    """The list `release-2` in the middle of its work, served to all tests of this module."""
-    with PageTeam(tmp_path_factory.mktemp("team")) as found:
-        yield found
-
-
-def at(page: Page, view: str) -> None:
-    """Go to a view as a person would, and wait until it shows something."""
-    page.keyboard.press({"board": "b", "graph": "g", "background": "o", "timeline": "t", "panel": "b"}[view])
-    if view == "panel":
-        page.locator('.card[data-id="12"]').click()
-        expect(page.locator(".panel .history")).to_be_visible()
-    elif view == "background":
-        page.locator(".jobs .row", has_text="npm test").click()
-        expect(page.locator(".out").last).to_contain_text("keeps unknown columns")
-    else:
-        shown = {"board": ".card", "graph": ".node", "timeline": ".bar"}[view]
-        expect(page.locator(f"{shown}:visible").first).to_be_visible()
 
 
 def serious(page: Page) -> list[str]:
@@ -135,23 +108,3 @@ def test_a_change_is_said_to_those_who_listen(browser: Browser) -> None:
         expect(page.locator(".card")).to_have_count(1)
         command("task", "start", "1", "--by", "ada", "--list", "plan")
         expect(page.get_by_role("status").filter(has_text="Read aloud: doing")).to_have_count(1)
-
-
-@pytest.mark.req("U-04")
-@pytest.mark.skipif(not SCREENS, reason="pictures are made on demand: TASKYARD_WRITE_SCREENS=1")
-@pytest.mark.parametrize(
-    ("name", "size", "scheme"), [("", WIDE, "light"), ("-thin", THIN, "light"), ("-dark", WIDE, "dark")]
-)
-def test_pictures_for_the_documentation(
-    browser: Browser, team: PageTeam, name: str, size: tuple[int, int], scheme: str
-) -> None:
-    folder = Path(TESTS.parent, "docs", "images")
-    folder.mkdir(exist_ok=True)
-    with tab(browser, size, color_scheme=scheme, reduced_motion="reduce") as one:
-        page = one.see(team.server)
-        for view in ("board",) if scheme == "dark" else ("board", "graph", "background", "timeline", "panel"):
-            at(page, view)
-            page.mouse.move(size[0] - 4, size[1] - 4)
-            path = folder / f"web-{view}{name}.png"
-            page.screenshot(path=path, animations="disabled")
-            assert path.stat().st_size < 120_000

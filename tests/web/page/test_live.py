@@ -25,7 +25,9 @@ def streams(server: WebServer) -> int:
 @pytest.mark.req("U-04")
 def test_after_a_restart_nothing_is_missed_and_nothing_doubled(browser: Browser) -> None:
     command("task", "add", "Before", "--list", "plan")
-    job = command("run", "-d", "--json", "--name", "counts", "--", "for n in $(seq 400); do echo $n; sleep 0.03; done").data
+    job = command(
+        "run", "-d", "--json", "--name", "counts", "--", "for n in $(seq 400); do echo $n; sleep 0.03; done"
+    ).data
     with tab(browser) as one:
         with WebServer() as server:
             page = one.see(server, f"background/plan/job/{job['id']}")

@@ -28,7 +28,10 @@ def opened(page: Page, name: str) -> None:
 @pytest.mark.req("U-04", "U-01")
 def test_the_output_of_a_job_streams_and_its_state_is_told_step_by_step(browser: Browser, tmp_path: Path) -> None:
     go = tmp_path / "go"
-    start(f"echo one; until [ -e {go} ]; do sleep 0.05; done; printf '\\033[31mred\\033[0m and '; echo two; exit 4", "slow")
+    start(
+        f"echo one; until [ -e {go} ]; do sleep 0.05; done; printf '\\033[31mred\\033[0m and '; echo two; exit 4",
+        "slow",
+    )
     with WebServer() as server, tab(browser) as one:
         page = one.see(server, "background/plan")
         opened(page, "slow")

@@ -95,7 +95,7 @@ export class Side {
     say(this.running, snapshot.pill.text + snapshot.pill.hint);
     say(this.waits, snapshot.pill.waits);
     say(this.headline, [snapshot.headline, snapshot.pill.line].filter(Boolean).join(" · ") || "Nobody is at work.");
-    say(this.note, this.page.about.allow_actions ? "" : "Read-only. Started with --allow-actions, it also acts.");
+    say(this.note, this.page.about.allow_actions ? "" : "Read-only. taskyard web --allow-actions also acts.");
     settle(this.element, ".row");
   }
 }

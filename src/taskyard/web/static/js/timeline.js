@@ -99,7 +99,7 @@ export class Timeline {
     const names = Number.parseFloat(getComputedStyle(this.surface).paddingLeft);
     const gaps = line.gaps.map((gap) => (gap.end === line.now ? { ...gap, end: moment } : gap));
     const folded = gaps.filter((gap) => !this.#opened.has(gap.start));
-    const width = Math.max(this.element.clientWidth - names - 52, 240);
+    const width = Math.max(this.element.clientWidth - names - 56, 240);
     const drawn = scale(line.start, moment, folded, width);
     this.#lanes(line, drawn, moment);
     this.#axis(drawn);
