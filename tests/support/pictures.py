@@ -1,29 +1,43 @@
-"""Pictures for the documentation, made small without losing a colour."""
+"""Pictures for the documentation, made small: the edges of letters need fewer shades than a browser draws."""
 
 from __future__ import annotations
 
 import struct
 import zlib
+from collections import Counter
 from pathlib import Path
 
 SIGNATURE = b"\x89PNG\r\n\x1a\n"
 
 
+#: Colours that are kept as they are, and how coarse the shades of all others are.
+EXACT, COARSE = 96, 32
+
+
 def shrink(path: Path) -> None:
-    """Pack a picture of true colours again, better: a page of text repeats itself, which a browser in a hurry overlooks."""
+    """Write a picture of true colours again with a palette."""
     width, height, pixels = _pixels(path.read_bytes())
-    colours = sorted(set(pixels))
-    if len(colours) <= 256:
-        place = {colour: bytes([index]) for index, colour in enumerate(colours)}
-        kind, palette = 3, [(b"PLTE", b"".join(map(bytes, colours)))]
-    else:
-        place = {colour: bytes(colour) for colour in colours}
-        kind, palette = 2, []
+    exact = {colour for colour, _ in Counter(pixels).most_common(EXACT)}
+    shown = {colour: colour if colour in exact else _rounded(colour) for colour in set(pixels)}
+    palette = [colour for colour, _ in Counter(shown[colour] for colour in pixels).most_common(256)]
+    place = {colour: index for index, colour in enumerate(palette)}
+    for colour in set(shown.values()) - place.keys():
+        place[colour] = min(range(len(palette)), key=lambda index: _far(palette[index], colour))
+    index_of = {colour: place[near] for colour, near in shown.items()}
     rows = (pixels[at : at + width] for at in range(0, len(pixels), width))
-    body = b"".join(b"\0" + b"".join(map(place.__getitem__, row)) for row in rows)
-    header = struct.pack(">IIBBBBB", width, height, 8, kind, 0, 0, 0)
-    parts = [(b"IHDR", header), *palette, (b"IDAT", zlib.compress(body, 9)), (b"IEND", b"")]
+    body = b"".join(b"\0" + bytes(map(index_of.__getitem__, row)) for row in rows)
+    header = struct.pack(">IIBBBBB", width, height, 8, 3, 0, 0, 0)
+    colours = b"".join(map(bytes, palette))
+    parts = ((b"IHDR", header), (b"PLTE", colours), (b"IDAT", zlib.compress(body, 9)), (b"IEND", b""))
     path.write_bytes(SIGNATURE + b"".join(_chunk(name, data) for name, data in parts))
+
+
+def _rounded(colour: tuple[int, ...]) -> tuple[int, ...]:
+    return tuple(min(255, (value + COARSE // 2) // COARSE * COARSE) for value in colour)
+
+
+def _far(one: tuple[int, ...], other: tuple[int, ...]) -> int:
+    return sum((a - b) ** 2 for a, b in zip(one, other))
 
 
 def _chunk(name: bytes, data: bytes) -> bytes:

@@ -76,9 +76,13 @@ def test_ages_and_sizes_are_told_as_the_command_line_tells_them() -> None:
 
 @pytest.mark.req("U-04")
 def test_events_are_understood_wherever_the_line_was_cut() -> None:
-    sent = 'retry: 1000\n: hello\n\nid: a-1\nevent: change\ndata: {"a":\ndata: 1}\n\r\n: beat\n\ndata: plain\r\n\r\nid: a-2\ndata\n\ndata: half'
+    sent = (
+        'retry: 1000\n: hello\n\nid: a-1\nevent: change\ndata: {"a":\ndata: 1}\n\r\n'
+        ": beat\n\ndata: plain\r\n\r\nid: a-2\ndata\n\ndata: half"
+    )
     script = """import { Parser } from "./sse.js";
-    const cut = (at) => { const parser = new Parser(); return [given.slice(0, at), given.slice(at)].flatMap((part) => parser.feed(part)); };
+    const heard = (parts, parser = new Parser()) => parts.flatMap((part) => parser.feed(part));
+    const cut = (at) => heard([given.slice(0, at), given.slice(at)]);
     console.log(JSON.stringify([...given].map((_, at) => cut(at))));"""
     events = [
         {"event": "change", "id": "a-1", "data": '{"a":\n1}'},
@@ -91,10 +95,11 @@ def test_events_are_understood_wherever_the_line_was_cut() -> None:
 @pytest.mark.req("U-04")
 def test_a_change_touches_only_its_rows_and_a_new_whole_keeps_what_did_not_change() -> None:
     script = """import { merged, settled } from "./merge.js";
-    const before = { tasks: { 1: { id: "1", a: 1 }, 2: { id: "2" } }, jobs: {}, people: {}, list: "x", task_order: ["1", "2"] };
+    const before = { tasks: { 1: { id: "1", a: 1 }, 2: { id: "2" } }, jobs: {}, people: {}, task_order: ["1"] };
     const after = merged(before, { tasks: { 2: null, 3: { id: "3" } }, task_order: ["3", "1"] });
     const again = settled(after, JSON.parse(JSON.stringify(after)));
-    console.log(JSON.stringify([after, after.tasks[1] === before.tasks[1], again.tasks[3] === after.tasks[3], "2" in before.tasks]));"""
+    const kept = [after.tasks[1] === before.tasks[1], again.tasks[3] === after.tasks[3], "2" in before.tasks];
+    console.log(JSON.stringify([after, ...kept]));"""
     after, *kept = run(script)
     assert after["tasks"] == {"1": {"id": "1", "a": 1}, "3": {"id": "3"}}
     assert after["task_order"] == ["3", "1"]
