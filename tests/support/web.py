@@ -152,7 +152,7 @@ class Web:
         return self.site.yard
 
     async def get(self, path: str, **headers: str) -> Got:
-        return await self.ask("GET", path, **headers)
+        return await self.ask("GET", path, b"", **headers)
 
     async def post(self, path: str, body: object, **headers: str) -> Got:
         sent = {"Content_Type": "application/json", **headers}

@@ -132,3 +132,14 @@ def test_few_large_changes_are_bounded_by_their_bytes(monkeypatch: pytest.Monkey
         seen.look()
     assert sum(len(item.data) for item in seen._kept) <= 10_000
     assert seen.after(seen.number) == []
+
+
+def test_who_lags_by_few_large_changes_begins_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(channels, "MOST_BEHIND_BYTES", 3_000)
+    source, seen = channel()
+    begin = seen.number
+    for number in range(3):
+        source.change(_1=f"{number}" * 1000)
+        seen.look()
+    assert seen.after(begin) is None
+    assert seen.after(seen.number - 1) is not None

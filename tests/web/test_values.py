@@ -50,6 +50,8 @@ BAD = [
     ("subject", " "),
     ("text", "\x1b[31m"),
     ("name", "x" * 201),
+    ("name", "a\nb"),
+    ("name", 1),
     ("typed", 1),
     ("typed", "\ud800"),
     ("typed", "x" * 1_000_001),

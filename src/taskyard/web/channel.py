@@ -25,8 +25,8 @@ from taskyard.web.answers import dumped
 #: Changes that are kept for those who come back, and their bytes.
 MOST_KEPT, MOST_BYTES = 512, 8_000_000
 
-#: Who lags by more changes than this is better served with the whole.
-MOST_BEHIND = 64
+#: Who lags by more changes than this, or by more bytes, is better served with the whole.
+MOST_BEHIND, MOST_BEHIND_BYTES = 64, 1_000_000
 
 
 class Source(Protocol):
@@ -128,7 +128,8 @@ class Channel:
             if number is None or (number != self._before_kept and all(item.number != number for item in self._kept)):
                 return None
             found = [item for item in self._kept if item.number > number]
-        return None if len(found) > MOST_BEHIND else found
+        is_much = len(found) > MOST_BEHIND or (len(found) > 1 and sum(len(i.data) for i in found) > MOST_BEHIND_BYTES)
+        return None if is_much else found
 
     def whole(self) -> Item:
         """Everything as it is now, as an event, encoded once for all. Takes a moment: not for the event loop."""

@@ -121,13 +121,12 @@ def _edges(found: Task, views: dict[str, TaskView]) -> dict[str, object]:
 
 async def job(site: Site, given: Given, request: Request) -> Response:
     """One job, and what it took with all that were started inside it. Its end counts as seen."""
-    found = await site.threads.look(partial(_job, site, given.text("id")))
-    site.live.see(given.text("id"))
-    return data(found)
+    return data(await site.threads.look(partial(_job, site, given.text("id"))))
 
 
 def _job(site: Site, job_id: str) -> dict[str, object]:
     found = site.yard.jobs.get(job_id)
+    site.live.see(job_id)
     lines = {job_id: last_line(site.yard.home, job_id)}
     [shown] = job_views([found], now=now_ms(), last_lines=lines, seen=frozenset({job_id}))
     total = up_the_tree(with_all_inside(site.yard.home, [found]), now_ms())[found.id]

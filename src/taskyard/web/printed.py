@@ -93,7 +93,7 @@ class Printed:
         self._reader = reader
         self._at = start
         self._last: Window | None = None
-        self._was_over = False
+        self._was_over: bool = False
         self.is_behind = True  #: more is there already
 
     def more(self) -> tuple[Window | None, bool]:
@@ -105,7 +105,8 @@ class Printed:
             window = newest._replace(omitted=newest.start - (self._at or 0))
         is_new = is_over != self._was_over or self._last is None or not _holds(self._last, window)
         self.is_behind = window.end != self._at and window.end < window.size
-        self._at, self._was_over = window.end, is_over
+        self._at = window.end
+        self._was_over = is_over
         self._last = window if is_new else self._last
         return (window if is_new else None), is_over
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import socket
 import sys
 from collections.abc import Callable
 from typing import NamedTuple
@@ -10,6 +11,7 @@ from typing import NamedTuple
 import anyio
 
 from taskyard import paths
+from taskyard.app import Yard
 from taskyard.app import open as open_yard
 from taskyard.disk import files
 from taskyard.errors import UsageError
@@ -71,33 +73,35 @@ def serve(wish: Wish, ready: Callable[[Ready], object]) -> None:
         hosts = hosts_of(address, wish.hosts)
         token = tokens.kept_in(f"{home}/web-token", anew=wish.new_token)
         page = assets.load(assets.folder())
-        yard = open_yard(
-            list=wish.list, tasks_dir=wish.tasks_dir, agent=wish.agent, via="web", is_person=True, report=_log_said
-        )
-        with yard:
-            told = Ready(
-                f"http://{address.shown}/#token={token.text}",
-                token.file or "",
-                yard.tasks.name,
-                address,
-                wish.options.allow_actions,
-            )
+        with _opened(wish) as yard:
+            url = f"http://{address.shown}/#token={token.text}"
+            told = Ready(url, token.file or "", yard.tasks.name, address, wish.options.allow_actions)
 
             async def run() -> None:
                 site = Site(yard, page, wish.options)
                 app = App(site, token=token, hosts=hosts)
-                config = servers.config(app, connections=MOST_STREAMS + _SPARE_CONNECTIONS)
-                server = servers.Server(config, lambda: ready(told))
-                try:
-                    async with anyio.create_task_group() as tasks:
-                        tasks.start_soon(server.drain, app.exchanges)
-                        tasks.start_soon(site.lists.tidy)
-                        await server.serve(sockets=[listening])
-                        tasks.cancel_scope.cancel()
-                finally:
-                    site.close()
+                await _served(site, app, listening, lambda: ready(told))
 
             anyio.run(run)
+
+
+async def _served(site: Site, app: App, listening: socket.socket, ready: Callable[[], object]) -> None:
+    config = servers.config(app, connections=MOST_STREAMS + _SPARE_CONNECTIONS)
+    server = servers.Server(config, ready)
+    try:
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(server.drain, app.exchanges)
+            tasks.start_soon(site.lists.tidy)
+            await server.serve(sockets=[listening])
+            tasks.cancel_scope.cancel()
+    finally:
+        site.close()
+
+
+def _opened(wish: Wish) -> Yard:
+    return open_yard(
+        list=wish.list, tasks_dir=wish.tasks_dir, agent=wish.agent, via="web", is_person=True, report=_log_said
+    )
 
 
 def _log_said(text: str) -> None:

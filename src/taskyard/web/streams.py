@@ -37,7 +37,7 @@ async def stream(site: Site, given: Given, request: Request) -> Response:
     name, job = given.word("list"), given.word("job")
     if job is not None:
         await site.threads.look(partial(reader_of, site, job))  # says so if there is none
-        site.live.see(job)
+        await site.threads.look(partial(site.live.see, job))
         tellers.append(partial(_output, site, job, given.number("after") if "after" in given else None))
     if job is None or name is not None:
         async with site.lists.shown(name):  # the same

@@ -10,7 +10,16 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple
 
 from taskyard.errors import BadJobId, BadText, BadValue, UsageError
-from taskyard.names import LARGEST_ID, LONGEST_NAME, LONGEST_SUBJECT, LONGEST_TEXT, check_id, check_text, folder_name
+from taskyard.names import (
+    LARGEST_ID,
+    LONGEST_NAME,
+    LONGEST_SUBJECT,
+    LONGEST_TEXT,
+    check_id,
+    check_name,
+    check_text,
+    folder_name,
+)
 from taskyard.runtime.ids import is_job_id
 from taskyard.shapes import as_list
 
@@ -66,6 +75,10 @@ def _list_name(name: str, value: object) -> str:
     if not isinstance(value, str):
         raise BadValue(name, value, "the name of a list")
     return folder_name("a list", value)
+
+
+def _agent(name: str, value: object) -> str:
+    return check_name("an agent", value)  # type: ignore[arg-type]  # it says so if it is no text
 
 
 def _job_id(name: str, value: object) -> str:
@@ -126,7 +139,7 @@ KINDS: Mapping[str, Kind] = {
     "mark": Kind(_string(64), _text(64)),
     "subject": Kind(_string(LONGEST_SUBJECT, minLength=1), _text(LONGEST_SUBJECT, allow_empty=False)),
     "text": Kind(_string(LONGEST_TEXT), _text(LONGEST_TEXT)),
-    "name": Kind(_string(LONGEST_NAME, minLength=1), _text(LONGEST_NAME, allow_empty=False)),
+    "name": Kind(_string(LONGEST_NAME, minLength=1), _agent),
     "typed": Kind(_string(LONGEST_INPUT), _typed),
 }
 
