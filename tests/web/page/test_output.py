@@ -134,3 +134,15 @@ def test_details_of_a_job_say_what_runs_and_what_it_took(browser: Browser) -> No
         page.get_by_role("button", name="details").click()
         expect(page.locator(".facts")).to_contain_text("sleep 60")
         expect(page.locator(".facts")).to_contain_text("1 job")
+
+
+@pytest.mark.req("U-04", "U-01")
+def test_without_a_choice_the_first_job_is_shown_and_without_jobs_how_to_start_one(browser: Browser) -> None:
+    with WebServer() as server, tab(browser) as one:
+        page = one.see(server, "background/plan")
+        expect(page.locator(".background .empty").first).to_contain_text("taskyard run -d")
+        start("echo shown at once; sleep 60", "first")
+        expect(page.locator(".out")).to_have_text(["shown at once"])
+        start("echo later; sleep 60", "second")
+        expect(page.locator(".jobs .row")).to_have_count(2)
+        expect(page.locator("article.job h2")).to_contain_text("first")

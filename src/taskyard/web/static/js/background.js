@@ -12,7 +12,10 @@ import { clock } from "./words.js";
 
 /** @typedef {import("./types.js").JobView} JobView */
 
+const NONE = "Nothing runs, and nothing ran lately. `taskyard run -d -- npm test` starts a job.";
+
 export class Background {
+  thin = matchMedia("(max-width: 760px)");
   /** @type {JobView | undefined} */
   #shown;
 
@@ -92,8 +95,8 @@ export class Background {
     );
     this.rows.keep((id) => id in snapshot.jobs);
     dress(this.none, { hidden: ids.length > 0 });
-    say(this.none, snapshot.job_order.length ? "No job fits the filter." : "Nothing runs, and nothing ran lately.");
-    const id = chosen?.kind === "job" ? chosen.id : null;
+    say(this.none, snapshot.job_order.length ? "No job fits the filter." : NONE);
+    const id = chosen?.kind === "job" ? chosen.id : this.#first(ids);
     for (const row of this.list.querySelectorAll("[aria-current]")) row.removeAttribute("aria-current");
     const row = id && this.rows.known(id)?.children[0];
     if (row) dress(row, { "aria-current": "true" });
@@ -101,6 +104,13 @@ export class Background {
     this.element.classList.toggle("is-open", id !== null);
     this.#detail(id, id ? snapshot.jobs[id] : undefined);
     return undefined;
+  }
+
+  /** Where nobody chose and there is room beside the list: the first one, and that one until it is gone. @param {string[]} ids */
+  #first(ids) {
+    if (this.thin.matches) return null;
+    if (!ids.includes(this.output.id ?? "")) return ids[0] ?? null;
+    return this.output.id;
   }
 
   /** @param {string | null} id @param {JobView | undefined} job */

@@ -118,7 +118,7 @@ function showJob(item, job) {
   reglyph(mark, job);
   say(name, job.description);
   say(word, job.word);
-  setAge(/** @type {HTMLElement} */ (since), isOver ? job.ended_at : job.started_at, null, isOver ? 0 : job.paused_ms);
+  setAge(/** @type {HTMLElement} */ (since), job.started_at, job.ended_at, job.paused_ms);
   say(doing, isOver ? "" : job.question || job.last_line || job.word);
   dress(item.children[0], { class: `row job is-${job.state}` });
 }

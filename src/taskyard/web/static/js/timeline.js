@@ -5,13 +5,17 @@ import { dress, el, glyph, say, word } from "./dom.js";
 import { Rows, arrange } from "./rows.js";
 import { rove, settle } from "./roving.js";
 import { packed, scale } from "./timescale.js";
-import { duration, minute } from "./words.js";
+import { clock, duration, minute } from "./words.js";
 
 /** @typedef {import("./types.js").Bar} Bar */
 /** @typedef {import("./types.js").Timeline} Line */
 
 const ROW = 28;
+
+/** The width of a bar at least, with its glyph, and with its text. */
 const NARROWEST = 6;
+const WITH_GLYPH = 22;
+const WITH_TEXT = 52;
 
 /** A change is waited for this long, for others to come with it. */
 const GATHER_MS = 200;
@@ -115,7 +119,7 @@ export class Timeline {
     const rows = line.lanes.map(({ name, bars }) => {
       const element = this.lanes.node(name, name);
       const track = /** @type {HTMLElement} */ (element.children[1]);
-      const rowsOfBars = packed(bars, moment);
+      const rowsOfBars = packed(bars, moment, NARROWEST / drawn.perMs);
       track.style.height = `${rowsOfBars.length * ROW}px`;
       const nodes = rowsOfBars.flatMap((row, level) =>
         row.map((bar) => {
@@ -123,7 +127,10 @@ export class Timeline {
           keys.add(key);
           const node = this.bars.node(key, bar);
           const x = drawn.at(bar.start);
-          place(node, x, Math.max(drawn.at(bar.end ?? moment) - x - 1, NARROWEST), level * ROW);
+          const width = Math.max(drawn.at(bar.end ?? moment) - x - 1, NARROWEST);
+          place(node, x, width, level * ROW);
+          node.classList.toggle("is-tiny", width < WITH_GLYPH);
+          node.classList.toggle("is-short", width < WITH_TEXT);
           node.classList.toggle("is-other", !this.page.matches([bar.id, bar.text, name, bar.state]));
           return node;
         }),
@@ -139,7 +146,7 @@ export class Timeline {
   /** @param {import("./timescale.js").Scale} drawn */
   #axis(drawn) {
     const marks = drawn.ticks.map(({ time, x }) => {
-      const mark = el("span", { class: "tick" }, minute(time));
+      const mark = el("span", { class: "tick" }, drawn.step < 60_000 ? clock(time, time) : minute(time));
       place(mark, x, 0);
       return mark;
     });

@@ -2,14 +2,14 @@
  * Time on a line: stretches in which nobody did anything are folded to a few pixels. Pure.
  *
  * @typedef {{start: number, end: number}} Stretch
- * @typedef {{at: (time: number) => number, folded: {gap: Stretch, x: number, width: number}[], ticks: {time: number, x: number}[], width: number}} Scale
+ * @typedef {{at: (time: number) => number, folded: {gap: Stretch, x: number, width: number}[], ticks: {time: number, x: number}[], step: number, perMs: number, width: number}} Scale
  */
 
 /** The width of a folded gap. */
 export const FOLD = 64;
 
 /** Steps between ticks, in seconds. */
-const STEPS = [10, 30, 60, 300, 600, 1_800, 3_600, 7_200, 21_600, 86_400, 604_800];
+const STEPS = [1, 2, 5, 10, 30, 60, 300, 600, 1_800, 3_600, 7_200, 21_600, 86_400, 604_800];
 
 /** Pixels between ticks, at least. */
 const APART = 80;
@@ -36,18 +36,18 @@ export function scale(start, end, gaps, width) {
     return x;
   };
   const folded = gaps.map((gap) => ({ gap, x: at(gap.start), width: FOLD }));
-  return { at, folded, ticks: ticks(start, end, gaps, perMs, at), width: room + gaps.length * FOLD };
+  const step = (STEPS.find((seconds) => seconds * 1000 * perMs >= APART) ?? 2_592_000) * 1000;
+  return { at, folded, ticks: ticks(start, end, gaps, step, at), step, perMs, width: room + gaps.length * FOLD };
 }
 
 /**
  * @param {number} start
  * @param {number} end
  * @param {Stretch[]} gaps
- * @param {number} perMs
+ * @param {number} step ms
  * @param {(time: number) => number} at
  */
-function ticks(start, end, gaps, perMs, at) {
-  const step = (STEPS.find((seconds) => seconds * 1000 * perMs >= APART) ?? 2_592_000) * 1000;
+function ticks(start, end, gaps, step, at) {
   const offset = new Date(start).getTimezoneOffset() * 60_000;
   const found = [];
   let reached = -Infinity;
@@ -72,9 +72,10 @@ function ticks(start, end, gaps, perMs, at) {
  * @template {{start: number, end: number | null}} B
  * @param {B[]} bars by their start
  * @param {number} now
+ * @param {number} [least] ms that each of them takes at least, however short it was
  * @returns {B[][]}
  */
-export function packed(bars, now) {
+export function packed(bars, now, least = 0) {
   /** @type {B[][]} */
   const rows = [];
   /** @type {number[]} */
@@ -83,7 +84,7 @@ export function packed(bars, now) {
     let row = ends.findIndex((end) => end <= bar.start);
     if (row < 0) row = ends.length;
     (rows[row] ??= []).push(bar);
-    ends[row] = bar.end ?? now + 1;
+    ends[row] = Math.max(bar.end ?? now + 1, bar.start + least);
   }
   return rows;
 }
