@@ -2,7 +2,10 @@
  * Time on a line: stretches in which nobody did anything are folded to a few pixels. Pure.
  *
  * @typedef {{start: number, end: number}} Stretch
- * @typedef {{at: (time: number) => number, folded: {gap: Stretch, x: number, width: number}[], ticks: {time: number, x: number}[], step: number, perMs: number, width: number}} Scale
+ * @typedef {{
+ *   at: (time: number) => number, folded: {gap: Stretch, x: number, width: number}[],
+ *   ticks: {time: number, x: number}[], step: number, perMs: number, width: number,
+ * }} Scale
  */
 
 /** The width of a folded gap. */
