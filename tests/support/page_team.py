@@ -29,7 +29,7 @@ class PageTeam:
         try:
             with pytest.MonkeyPatch.context() as clock:
                 WallClock(folder, clock)
-                scene = [sys.executable, TESTS / "support" / "page_scene.py"]
+                scene = [sys.executable, str(TESTS / "support" / "page_scene.py")]
                 subprocess.run(scene, env={**os.environ}, check=True, timeout=50)
             self.server = WebServer(*words, list=LIST)
         finally:

@@ -12,7 +12,6 @@ from support.browser import tab
 from support.cli import taskyard as command
 from support.web import WebServer
 from support.yards import write_task
-from taskyard.app import folder_of
 
 MARKUP = """<img src=x onerror="window.hurt=1"><script>window.hurt=1</script>"""
 
@@ -22,8 +21,9 @@ def test_no_subject_owner_label_description_output_or_name_becomes_markup(browse
     with taskyard.open(list="plan", is_person=True) as yard:
         yard.tasks.create(MARKUP, description=f"{MARKUP}\n${{7*7}}", active_form=f"Doing {MARKUP}", labels=["<b>l</b>"])
         yard.tasks.create("Waits", blocked_by=["1"])
-    write_task(Path(folder_of(None), "plan"), "3", subject="javascript:alert(1)", status="in_progress", owner=MARKUP)
-    write_task(Path(folder_of(None), "plan"), "4", subject="\x1b[31m\u202etxt.exe", status="pending")
+        folder = Path(yard.tasks_dir or "", "plan")
+    write_task(folder, "3", subject="javascript:alert(1)", status="in_progress", owner=MARKUP)
+    write_task(folder, "4", subject="\x1b[31m\u202etxt.exe", status="pending")
     command("run", "-d", "--name", f"job {MARKUP}", "--", f"echo '{MARKUP}'; printf '\\033]0;title\\007\\033[2Jafter'")
     with WebServer() as server, tab(browser) as one:
         page = one.see(server)
