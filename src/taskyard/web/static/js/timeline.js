@@ -12,9 +12,8 @@ import { clock, duration, minute } from "./words.js";
 
 const ROW = 28;
 
-/** The width of a bar at least, with its glyph, and with its text. */
-const NARROWEST = 6;
-const WITH_GLYPH = 22;
+/** The width of a bar at least, so that its glyph is seen, and with its text. */
+const NARROWEST = 18;
 const WITH_TEXT = 52;
 
 /** A change is waited for this long, for others to come with it. */
@@ -129,7 +128,6 @@ export class Timeline {
           const x = drawn.at(bar.start);
           const width = Math.max(drawn.at(bar.end ?? moment) - x - 1, NARROWEST);
           place(node, x, width, level * ROW);
-          node.classList.toggle("is-tiny", width < WITH_GLYPH);
           node.classList.toggle("is-short", width < WITH_TEXT);
           node.classList.toggle("is-other", !this.page.matches([bar.id, bar.text, name, bar.state]));
           return node;
