@@ -125,7 +125,7 @@ export class Timeline {
           const key = `${bar.is_job ? "job" : "task"} ${bar.id} ${bar.start}`;
           keys.add(key);
           const node = this.bars.node(key, bar);
-          const x = drawn.at(bar.start);
+          const x = Math.min(drawn.at(bar.start), drawn.width - NARROWEST - 1); // none reaches beyond now
           const width = Math.max(drawn.at(bar.end ?? moment) - x - 1, NARROWEST);
           place(node, x, width, level * ROW);
           node.classList.toggle("is-short", width < WITH_TEXT);
