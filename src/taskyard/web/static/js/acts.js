@@ -1,0 +1,161 @@
+/** What one may do from here, where the server allows it. Its refusals are shown in its words, beside the button. */
+
+import { dress, el, say } from "./dom.js";
+
+/** @typedef {import("./page.js").Page} Page */
+
+/** How long a second press counts. */
+const AGAIN_MS = 2_000;
+
+/** Acts on a task by its state. */
+const TASK_ACTS = {
+  ready: ["claim", "start", "done"],
+  doing: ["done", "release"],
+  blocked: [],
+  done: [],
+};
+
+/** A place for what the server says against it. */
+export function complaint() {
+  return el("p", { class: "complaint", role: "alert" });
+}
+
+/**
+ * Do it, and say what went wrong.
+ *
+ * @param {Page} page
+ * @param {string} path
+ * @param {object} body
+ * @param {HTMLElement} place of the complaint
+ */
+export async function act(page, path, body, place) {
+  say(place, "");
+  try {
+    await page.api.post(path, body);
+    return true;
+  } catch (error) {
+    say(place, error instanceof Error ? error.message : String(error));
+    return false;
+  }
+}
+
+/**
+ * Other buttons where others are needed; what the server said against the last act stays.
+ *
+ * @param {HTMLElement} place
+ * @param {string} key of what they are for
+ * @param {() => HTMLElement} make
+ */
+export function renewed(place, key, make) {
+  if (place.dataset.for === key) return;
+  const [had, subject] = [place.contains(document.activeElement), key.split(" ").slice(0, -1).join(" ")];
+  const said = place.dataset.for?.startsWith(subject) ? place.querySelector(".complaint")?.textContent : "";
+  place.dataset.for = key;
+  place.replaceChildren(make());
+  const complaint = place.querySelector(".complaint");
+  if (said && complaint) say(complaint, said);
+  if (had) place.querySelector("button")?.focus();
+}
+
+/** Buttons for a task. @param {Page} page @param {import("./types.js").TaskView} task */
+export function taskActs(page, task) {
+  const place = complaint();
+  const { list } = page.place;
+  const names = page.about.allow_actions ? TASK_ACTS[task.state] : [];
+  const buttons = names.map((name) => {
+    const path = `/api/tasks/${encodeURIComponent(task.id)}/${name}`;
+    return el("button", { type: "button", class: "act", click: () => void act(page, path, { list }, place) }, name);
+  });
+  return el("div", { class: "acts" }, ...buttons, place);
+}
+
+/** Buttons for a job. @param {Page} page @param {import("./types.js").JobView} job */
+export function jobActs(page, job) {
+  if (!page.about.allow_actions || job.ended_at !== null) return el("div", { class: "acts" });
+  const place = complaint();
+  const path = `/api/jobs/${encodeURIComponent(job.id)}`;
+  const once = (/** @type {string} */ name) =>
+    el("button", { type: "button", class: "act", click: () => void act(page, `${path}/${name}`, {}, place) }, name);
+  return el(
+    "div",
+    { class: "acts" },
+    once(job.is_paused ? "resume" : "pause"),
+    job.is_foreground && once("background"),
+    twice("stop", () => void act(page, `${path}/stop`, {}, place)),
+    place,
+  );
+}
+
+/** A button that asks once more in its place. @param {string} name @param {() => void} does */
+function twice(name, does) {
+  let pressedAt = -Infinity;
+  const button = el("button", {
+    type: "button",
+    class: "act",
+    click: () => {
+      if (performance.now() - pressedAt < AGAIN_MS) return settle(() => does());
+      pressedAt = performance.now();
+      say(button, `again to ${name}`);
+      button.classList.add("is-asked");
+      setTimeout(() => performance.now() - pressedAt >= AGAIN_MS && settle(), AGAIN_MS + 50);
+      return undefined;
+    },
+  });
+  const settle = (/** @type {() => void} */ then = () => {}) => {
+    pressedAt = -Infinity;
+    say(button, name);
+    button.classList.remove("is-asked");
+    then();
+  };
+  settle();
+  return button;
+}
+
+/**
+ * One line of text that is sent.
+ *
+ * @param {string} label
+ * @param {string} button
+ * @param {(text: string, place: HTMLElement) => Promise<boolean>} send
+ * @param {boolean} [mayBeEmpty] an empty answer is an answer
+ */
+export function line(label, button, send, mayBeEmpty = false) {
+  const place = complaint();
+  const input = el("input", { type: "text", "aria-label": label, placeholder: label, autocomplete: "off" });
+  const submit = async (/** @type {Event} */ event) => {
+    event.preventDefault();
+    if (!mayBeEmpty && !input.value.trim()) return;
+    if (await send(input.value, place)) input.value = "";
+  };
+  return el(
+    "form",
+    { class: "line-form", submit },
+    input,
+    el("button", { type: "submit", class: "act" }, button),
+    place,
+  );
+}
+
+/** The answer to what a job asks. @param {Page} page @param {string} id */
+export function answering(page, id) {
+  const path = `/api/jobs/${encodeURIComponent(id)}/answer`;
+  return line("Answer", "answer", (text, place) => act(page, path, { text }, place), true);
+}
+
+/** A letter to somebody. @param {Page} page @param {string} to */
+export function mailing(page, to) {
+  return line(`Mail to ${to}`, "send", (text, place) =>
+    act(page, "/api/mail", { list: page.place.list, to, text }, place),
+  );
+}
+
+/** A new task, in the first column. @param {Page} page */
+export function adding(page) {
+  const form = line("New task", "add", (subject, place) =>
+    act(page, "/api/tasks", { list: page.place.list, subject }, place),
+  );
+  const show = () => dress(form, { hidden: !page.about.allow_actions });
+  page.store.view(show);
+  show();
+  return form;
+}

@@ -1,0 +1,51 @@
+/** The line one filters by: there when it is needed. */
+
+import { dress, el } from "./dom.js";
+
+export class Filter {
+  /** @param {import("./page.js").Page} page */
+  constructor(page) {
+    this.page = page;
+    this.input = el("input", {
+      type: "search",
+      "aria-label": "Filter",
+      placeholder: "text, or !text for all others",
+      autocomplete: "off",
+      spellcheck: "false",
+      input: () => page.setFilter(this.input.value),
+    });
+    this.element = el(
+      "div",
+      { class: "filter", role: "search", hidden: true },
+      el("span", { "aria-hidden": "true" }, "/"),
+      this.input,
+    );
+    this.input.addEventListener("keydown", (event) => {
+      if (event.key === "Enter" || event.key === "ArrowDown") this.#leave(event);
+    });
+  }
+
+  open() {
+    dress(this.element, { hidden: false });
+    this.input.focus();
+    this.input.select();
+  }
+
+  /** True if there was something to close. */
+  close() {
+    if (this.element.hidden) return false;
+    this.input.value = "";
+    this.page.setFilter("");
+    dress(this.element, { hidden: true });
+    return true;
+  }
+
+  /** On to what is left. @param {Event} event */
+  #leave(event) {
+    event.preventDefault();
+    const first = /** @type {HTMLElement | null} */ (
+      document.querySelector(`main > :not([hidden]) [tabindex="0"]:not(.output)`)
+    );
+    first?.focus();
+  }
+}

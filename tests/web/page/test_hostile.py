@@ -1,0 +1,71 @@
+"""Whatever a text says, it stays a text."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, expect
+
+import taskyard
+from support.browser import tab
+from support.cli import taskyard as command
+from support.web import WebServer
+from support.yards import write_task
+
+MARKUP = """<img src=x onerror="window.hurt=1"><script>window.hurt=1</script>"""
+
+
+@pytest.mark.req("U-04")
+def test_no_subject_owner_label_description_output_or_name_becomes_markup(browser: Browser) -> None:
+    with taskyard.open(list="plan", is_person=True) as yard:
+        yard.tasks.create(MARKUP, description=f"{MARKUP}\n${{7*7}}", active_form=f"Doing {MARKUP}", labels=["<b>l</b>"])
+        yard.tasks.create("Waits", blocked_by=["1"])
+        folder = Path(yard.tasks_dir or "", "plan")
+    write_task(folder, "3", subject="javascript:alert(1)", status="in_progress", owner=MARKUP)
+    write_task(folder, "4", subject="\x1b[31m\u202etxt.exe", status="pending")
+    command("run", "-d", "--name", f"job {MARKUP}", "--", f"echo '{MARKUP}'; printf '\\033]0;title\\007\\033[2Jafter'")
+    with WebServer() as server, tab(browser) as one:
+        page = one.see(server)
+        expect(page.locator('.card[data-id="1"] .subject')).to_have_text(MARKUP)
+        page.locator('.card[data-id="1"]').click()
+        expect(page.locator(".panel .text")).to_contain_text("${7*7}")
+        page.locator(".side .row").first.click()
+        for key in "got":
+            page.keyboard.press(key)
+            expect(page.locator("main > section:visible")).to_have_count(1)
+        page.keyboard.press("o")
+        page.locator(".jobs .row").first.click()
+        expect(page.locator(".out").first).to_have_text(MARKUP)
+        expect(page.locator(".out").last).to_have_text("after")
+        assert page.locator("img, script:not([type=module]), b").count() == 0
+        assert page.evaluate("window.hurt") is None
+        assert page.evaluate("document.querySelectorAll('a[href^=javascript]').length") == 0
+
+
+@pytest.mark.req("U-04")
+def test_a_place_in_the_address_is_only_a_name(browser: Browser) -> None:
+    command("task", "add", "One", "--list", "plan")
+    with WebServer() as server, tab(browser) as one:
+        page = one.see(server, "board/%3Cimg%20src=x%20onerror=hurt=1%3E/task/%E0%A4%A")
+        expect(page.locator("#lists option").first).to_have_text("<img src=x onerror=hurt=1>")
+        assert page.locator("img").count() == 0
+        page.locator("#lists").select_option("plan")
+        expect(page.locator(".card")).to_have_count(1)
+
+
+@pytest.mark.req("U-04")
+def test_the_page_has_no_code_but_its_own_files(browser: Browser) -> None:
+    with WebServer() as server, tab(browser) as one:
+        page = one.see(server)
+        tried = page.evaluate(
+            """() => {
+                 const inline = document.createElement("script");
+                 inline.textContent = "window.hurt = 1";
+                 document.head.append(inline);
+                 const made = () => { try { return new Function("return 'made'")(); } catch { return "refused"; } };
+                 return new Promise((tell) => setTimeout(() => tell([made(), window.hurt ?? null])));
+               }"""
+        )
+        assert tried == ["refused", None]
+        one.wrong.clear()  # the browser says that it refused
