@@ -55,6 +55,9 @@ class Yard:
         self._store = store
         self._beside = beside
         self._via = via
+        self._is_main = is_main
+        self._report = report
+        self._is_guest = False
         self._post: Post | None = None
         self._jobs: Jobs | None = None
         self._sharing = sharing
@@ -133,6 +136,28 @@ class Yard:
         finally:
             store.close()
 
+    def beside(self, list: str) -> Yard:
+        """The same for another list of the same place: who acts, and how, stays.
+
+        Raises:
+            UsageError: no list can have such a name.
+        """
+        name = paths.list_name(list)
+        other = Yard(
+            self._beside(name),
+            beside=self._beside,
+            settings=self.settings,
+            home=self.home,
+            identity=self._identity,
+            via=self._via,
+            is_main=self._is_main,
+            report=self._report,
+            sharing=self,
+            tasks_dir=self.tasks_dir,
+        )
+        other._is_guest = True
+        return other
+
     def unless(self, cancel: threading.Event) -> Yard:
         """The same yard for one call whose caller may give up; see `TaskList.unless`."""
         import copy
@@ -147,7 +172,8 @@ class Yard:
         self._store.close()
         if self._jobs is not None:
             self._jobs.close()
-        self._identity.leave()
+        if not self._is_guest:
+            self._identity.leave()
 
     def __enter__(self) -> Yard:
         return self

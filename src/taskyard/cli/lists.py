@@ -9,6 +9,7 @@ from taskyard.cli.command import Command, Row
 from taskyard.cli.output import answer, say
 from taskyard.cli.which import why
 from taskyard.errors import ListNotFound, UsageError
+from taskyard.live.every_list import counted
 from taskyard.names import folder_name, nearest
 from taskyard.tasklist.list_folder import list_names
 from taskyard.view.text import duration, padded, safe, width
@@ -54,33 +55,17 @@ def _run(args: Args) -> int:
 
 
 def _facts(folder: str, name: str, current: str, chosen: str | None) -> ListFacts:
-    """Counts by a plain look at the files: nothing is made, locked or logged by it."""
-    from taskyard.tasklist.list_folder import ListFolder
-    from taskyard.tasklist.listing import ListReader
-
-    listing, _ = ListReader(ListFolder(folder, name), alive=lambda _: None).listing(lambda _ids: None)
-    shown = [task for task in listing if not task.is_internal]
-    done = sum(task.is_done for task in shown)
+    found = counted(folder, name)
     is_current = name == current
     return {
         "name": name,
-        "open": len(shown) - done,
-        "done": done,
-        "damaged": len(listing.damaged),
-        "changed_at": _changed_at(os.path.join(folder, name)),
+        "open": found.open,
+        "done": found.done,
+        "damaged": found.damaged,
+        "changed_at": found.changed_at,
         "current": is_current,
         "why": why(chosen) if is_current else None,
     }
-
-
-def _changed_at(path: str) -> int | None:
-    """When a task last changed: every write of ours renames into the folder, others' show in the file."""
-    try:
-        with os.scandir(path) as entries:
-            times = [entry.stat(follow_symlinks=False).st_mtime_ns for entry in entries if entry.name.endswith(".json")]
-        return max([*times, os.stat(path).st_mtime_ns]) // 1_000_000
-    except OSError:
-        return None
 
 
 def _lines(found: list[ListFacts]) -> Iterator[str]:

@@ -6,6 +6,7 @@ from taskyard.cli.command import Command
 from taskyard.cli.job.shared import jobs_of
 from taskyard.cli.output import answer, columns, say, style
 from taskyard.clock import now_ms
+from taskyard.live.last_line import last_line
 from taskyard.runtime.families import with_all_inside
 from taskyard.view.agent_text import agent_line
 from taskyard.view.figures import up_the_tree
@@ -68,18 +69,7 @@ def rows_of(jobs: Jobs, found: Sequence[Job], *, most: int | None = None) -> lis
 
 
 def _last_line(home: str, job: Job) -> str:
-    if (line := agent_line(job)) is not None:
-        return line
-    from taskyard.errors import StorageError
-    from taskyard.runtime.folder import JobFolder
-    from taskyard.runtime.output import Output
-    from taskyard.runtime.output_text import for_terminal
-    from taskyard.view.text import safe
-
-    try:
-        return safe(for_terminal(Output(JobFolder(home, job.id)).last_line())).strip()
-    except StorageError as error:
-        return safe(f"({error.why})")
+    return line if (line := agent_line(job)) is not None else last_line(home, job.id)
 
 
 PS = Command(

@@ -1,0 +1,129 @@
+"""One list, kept up to date: its tasks, when they were done, and who is in its team."""
+
+from __future__ import annotations
+
+import os
+import threading
+
+from taskyard.clock import now_ms
+from taskyard.disk.watch import watcher
+from taskyard.errors import Damaged, NotFound, TaskyardError
+from taskyard.tasklist.model import Listing
+from taskyard.view.ordering import JUST_DONE_MS
+from taskyard.view.text import safe
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from taskyard.app import Yard
+    from taskyard.disk.watch import Followed
+    from taskyard.tasklist.liveness import Seen
+    from taskyard.tasklist.model import Change
+
+#: One sleep of whoever waits for a list that is no folder, in seconds.
+_LONG = 60.0
+
+
+class ListFeed:
+    """One list; used by one thread."""
+
+    def __init__(self, yard: Yard, bell: threading.Event) -> None:
+        """`bell` rings when there is something to look at."""
+        self.yard = yard
+        self.tasks = Listing()
+        self.done_at: dict[str, int] = {}
+        self.members: Sequence[Seen] = ()
+        self.problem = ""  #: why the list cannot be read, if it cannot
+        self._position: int | None = None
+        self._is_closed = False
+        self._team = watcher().follow(f"{yard.home}/teams", news=bell)
+        self._folder: Followed | None = None
+        if yard.tasks_dir is not None:
+            self._folder = watcher().follow(os.path.join(yard.tasks_dir, yard.tasks.name), news=bell)
+        else:
+            self._told = threading.Event()
+            threading.Thread(target=self._wait, args=(bell,), name="taskyard-list", daemon=True).start()
+
+    @property
+    def followed(self) -> Iterable[Followed]:
+        """Everything whose changes ring the bell."""
+        return (self._team, self._folder) if self._folder is not None else (self._team,)
+
+    @property
+    def is_unfinished(self) -> bool:
+        """Whether something is still to be done."""
+        return any(not task.is_done for task in self.tasks)
+
+    def look(self, *, by_itself: bool = False) -> bool:
+        """Bring everything up to date; whether anything changed. `by_itself`: no event said so."""
+        is_first = self._position is None
+        has_news = self._has_news()
+        if self._team.changed() != set() or by_itself or is_first:
+            members = self._read_members()
+            team_changed, self.members = members != self.members, members
+        else:
+            team_changed = False
+        if not has_news and not by_itself and not is_first:
+            return team_changed
+        return self._read() or team_changed or is_first
+
+    def _has_news(self) -> bool:
+        if self._folder is not None:
+            return self._folder.changed() != set()
+        told = self._told.is_set()
+        self._told.clear()
+        return told
+
+    def _read(self) -> bool:
+        before, was_wrong = self.tasks, self.problem
+        try:
+            if self._position is None:
+                self._position = self.yard.tasks.store.position()
+            self.tasks = self.yard.tasks.list()
+            self._read_log()
+            self.problem = ""
+        except (TaskyardError, OSError) as error:
+            self.problem = safe(str(error))
+        return self.tasks is not before or self.problem != was_wrong
+
+    def _read_log(self) -> None:
+        """Learn from the log when tasks were done: their files only say when they last changed."""
+        if not self.done_at:  # the first look: only what was done a moment ago is placed by it
+            recent = now_ms() - JUST_DONE_MS
+            for task in self.tasks:
+                if task.is_done and (task.updated_at or 0) > recent:
+                    self._note(self.yard.tasks.log(task.id))
+        news = self.yard.tasks.log(since=self._position or 0)
+        self._note(news)
+        if news:
+            self._position = news[-1].id + 1
+
+    def _note(self, changes: Iterable[Change]) -> None:
+        for change in changes:
+            if change.aborted:
+                continue
+            for task_id, task in change.tasks.items():
+                if task is None or not task.is_done:
+                    self.done_at.pop(task_id, None)
+                else:
+                    self.done_at.setdefault(task_id, change.at)
+
+    def _read_members(self) -> Sequence[Seen]:
+        try:
+            return tuple(self.yard.teams.members(self.yard.tasks.name))
+        except (NotFound, Damaged, OSError, TaskyardError):
+            return ()  # it has no team, or none that can be read: `taskyard team` says why
+
+    def _wait(self, bell: threading.Event) -> None:
+        """Turn what a store tells that is no folder of files into rings of the bell."""
+        while not self._is_closed:
+            if self.yard.tasks.store.wait(_LONG) and not self._is_closed:
+                self._told.set()
+                bell.set()
+
+    def close(self) -> None:
+        """Follow it no longer."""
+        self._is_closed = True
+        for followed in self.followed:
+            followed.close()

@@ -1,0 +1,300 @@
+"""
+Snapshots of lists and jobs, for whoever listens: one thread reads, nobody else does.
+
+    live = Live(yard)
+    view = live.watch("release")
+    stop = view.listen(lambda snapshot: …)
+
+Three layers tell of changes: file events (a burst gathers for `debounce` seconds after the first of it was shown), what
+this process does itself, at once; and while something is unfinished a look by itself every `poll_interval` seconds.
+Nothing of it delays the end of the program.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+import threading
+import time
+
+from taskyard.clock import elapsed, now_ms
+from taskyard.disk.watch import watcher
+from taskyard.live.every_list import names_of
+from taskyard.live.job_feed import JobFeed
+from taskyard.live.list_feed import ListFeed
+from taskyard.names import folder_name
+from taskyard.view.snapshot import Scene, Snapshot, snapshot
+from taskyard.view.timeline import timeline
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from taskyard.app import Yard
+    from taskyard.disk.watch import Followed
+    from taskyard.tasklist.model import Change
+    from taskyard.view.timeline import Timeline
+
+    #: Gets each new snapshot, in the thread that made it.
+    Listener = Callable[[Snapshot], None]
+
+#: One sleep while nothing is unfinished, in seconds.
+_LONG = 3600.0
+
+#: Where the kernel does not tell of changes, a look each second.
+_BLIND_LOOK = 1.0
+
+
+class Live:
+    """Everything that is looked at in this process."""
+
+    def __init__(self, yard: Yard) -> None:
+        """Nothing is read yet. `yard` is whose list is watched if no other is named; it stays the caller's."""
+        self._yard = yard
+        self._settings = yard.settings
+        self._bell = threading.Event()
+        self._lock = threading.RLock()  # readers of feeds: the thread, and whoever watches one more
+        self._jobs: JobFeed | None = None
+        self._views: dict[str, View] = {}
+        self._lists: Followed | None = None
+        self._names: tuple[str, ...] = ()
+        self._seen: frozenset[str] = frozenset()
+        self._thread: threading.Thread | None = None
+        self._is_closed = False
+        self._is_asked = False
+        self._shown_at = 0.0
+        self._looked_at = elapsed()
+
+    def watch(self, name: str | None = None) -> View:
+        """A list, kept in view; its first snapshot is there. Several who watch one share it.
+
+        Raises:
+            UsageError: no list can have such a name.
+        """
+        with self._lock:
+            own = self._yard.tasks.name
+            folder = folder_name("a list", name) if name is not None else own
+            if folder not in self._views:
+                self._begin()
+                yard = self._yard if folder == own else self._yard.beside(folder)
+                self._views[folder] = View(self, folder, ListFeed(yard, self._bell))
+                self._round(by_itself=True)
+            view = self._views[folder]
+            view.users += 1
+            return view
+
+    def _begin(self) -> None:
+        if self._thread is not None:
+            return
+        self._jobs = JobFeed(self._yard.home, self._bell)
+        if self._yard.tasks_dir is not None:
+            self._lists = watcher().follow(self._yard.tasks_dir, news=self._bell)
+        watcher().listen()
+        self._thread = threading.Thread(target=self._run, name="taskyard-live", daemon=True)
+        self._thread.start()
+
+    # -- the thread --------------------------------------------------------------------------
+
+    def _run(self) -> None:
+        while not self._is_closed:
+            if not self._has_news():
+                self._bell.wait(self._patience())
+                self._bell.clear()
+            rest = self._shown_at + self._settings.debounce - elapsed()
+            if rest > 0 and not self._is_closed:
+                time.sleep(rest)
+            with self._lock:
+                if not self._is_closed:
+                    self._round(by_itself=elapsed() - self._looked_at >= self._settings.poll_interval)
+
+    def _has_news(self) -> bool:
+        """Whether something came while the last round looked: of a bell that many share, one may have heard it."""
+        with self._lock:
+            return self._is_asked or any(followed.has_news for followed in self._followed())
+
+    def _followed(self) -> Iterator[Followed]:
+        if self._lists is not None:
+            yield self._lists
+        if self._jobs is not None:
+            yield from self._jobs.followed
+        for view in self._views.values():
+            yield from view.feed.followed
+
+    def _patience(self) -> float:
+        """How long to sleep, if nothing happens."""
+        with self._lock:
+            jobs, views = self._jobs, list(self._views.values())
+            waits = [_LONG]
+            if jobs is not None and jobs.lines_due is not None:
+                waits.append(jobs.lines_due)
+            if (jobs is not None and jobs.is_busy) or any(view.feed.is_unfinished for view in views):
+                waits.append(self._looked_at + self._settings.poll_interval - elapsed())
+            if any(followed.at is None for followed in self._followed()):
+                waits.append(_BLIND_LOOK)
+            now = now_ms()
+            waits += [(view.snapshot.until - now) / 1000 for view in views if view.snapshot.until is not None]
+            return max(0.0, min(waits))
+
+    def _round(self, *, by_itself: bool) -> None:
+        """Look at what changed, and tell whoever listens."""
+        if self._jobs is None:
+            return
+        by_itself, self._is_asked = by_itself or self._is_asked, False
+        if by_itself:
+            self._looked_at = elapsed()
+        self._look_for_lists()
+        jobs_changed = self._jobs.look(by_itself=by_itself)
+        for view in list(self._views.values()):
+            list_changed = view.feed.look(by_itself=by_itself)
+            if list_changed or jobs_changed or view.is_due():
+                view.show(self._scene(view))
+                self._shown_at = elapsed()
+
+    def _look_for_lists(self) -> None:
+        if self._lists is not None and (self._lists.changed() != set() or not self._names):
+            names = names_of(self._yard.tasks_dir or "")
+            if names != self._names:
+                self._names = names
+                for view in self._views.values():
+                    view.is_stale = True
+
+    def _scene(self, view: View) -> Scene:
+        jobs, feed = self._jobs, view.feed
+        assert jobs is not None  # whoever is viewed has begun
+        return Scene(
+            feed.yard.tasks.name,
+            feed.tasks,
+            feed.tasks.damaged,
+            feed.done_at,
+            tuple(jobs.jobs.values()),
+            jobs.last_lines,
+            feed.members,
+            self._yard.agent,
+            now_ms(),
+            view.snapshot.done_since,
+            self._seen,
+            tuple(filter(None, (feed.problem, *jobs.problems.values()))),
+            self._names,
+        )
+
+    # -- for views ---------------------------------------------------------------------------
+
+    def ask(self) -> None:
+        """Look again now."""
+        self._is_asked = True
+        self._bell.set()
+
+    def see(self, job_id: str) -> None:
+        """Somebody looked at the end of a job."""
+        with self._lock:
+            if job_id in self._seen:
+                return
+            self._seen |= {job_id}
+            for view in self._views.values():
+                view.is_stale = True
+        self.ask()
+
+    def timeline(self, view: View) -> Timeline:
+        """Who did what when, on the list of `view` and in jobs."""
+        with self._lock:
+            jobs = tuple(self._jobs.jobs.values()) if self._jobs is not None else ()
+        return timeline(view.yard.tasks.log(), jobs, now=now_ms())
+
+    def leave(self, view: View) -> None:
+        """One watcher less; with the last the list is no longer looked at."""
+        with self._lock:
+            view.users -= 1
+            if view.users > 0 or self._views.get(view.name) is not view:
+                return
+            del self._views[view.name]
+            view.feed.close()
+            if view.yard is not self._yard:
+                view.yard.close()
+
+    def close(self) -> None:
+        """Look at nothing any more."""
+        with self._lock:
+            self._is_closed = True
+            for view in list(self._views.values()):
+                view.users = 1
+                self.leave(view)
+            for followed in (*self._followed(),):
+                followed.close()
+            if self._jobs is not None:
+                self._jobs.close()
+        self._bell.set()
+
+    def __enter__(self) -> Live:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+class View:
+    """One list, kept in view."""
+
+    def __init__(self, live: Live, name: str, feed: ListFeed) -> None:
+        self.name = name
+        self.feed = feed
+        self.snapshot = Snapshot(name)  #: the newest
+        self.is_stale = True  #: something else than its list or the jobs changed
+        self.users = 0
+        self._live = live
+        self._listeners: list[Listener] = []
+
+    @property
+    def yard(self) -> Yard:
+        """For acts on this list."""
+        return self.feed.yard
+
+    def is_due(self) -> bool:
+        """Whether time alone, or something beside the list, makes another snapshot."""
+        return self.is_stale or (self.snapshot.until is not None and now_ms() >= self.snapshot.until)
+
+    def show(self, scene: Scene) -> None:
+        """Make a snapshot, and tell of it if it shows anything new."""
+        self.is_stale = False
+        before, self.snapshot = self.snapshot, snapshot(scene)
+        if self.snapshot._replace(until=before.until, done_since=before.done_since) == before:
+            return
+        for listener in list(self._listeners):
+            self._tell(listener)
+
+    def _tell(self, listener: Listener) -> None:
+        try:
+            listener(self.snapshot)
+        except Exception as error:  # whoever cannot bear the news hears no more; the others do
+            with contextlib.suppress(ValueError):
+                self._listeners.remove(listener)
+            sys.excepthook(type(error), error, error.__traceback__)
+
+    def listen(self, listener: Listener) -> Callable[[], None]:
+        """Have each new snapshot told, in the thread that made it; what is returned ends that."""
+        self._listeners.append(listener)
+
+        def end() -> None:
+            with contextlib.suppress(ValueError):
+                self._listeners.remove(listener)
+
+        return end
+
+    def look(self) -> None:
+        """Look again now."""
+        self._live.ask()
+
+    def see(self, job_id: str) -> None:
+        """Say that somebody looked at a job's end: it is not told again."""
+        self._live.see(job_id)
+
+    def history(self, task_id: str) -> Sequence[Change]:
+        """What happened to one task, oldest first."""
+        return self.yard.tasks.log(task_id)
+
+    def timeline(self) -> Timeline:
+        """Who did what when."""
+        return self._live.timeline(self)
+
+    def close(self) -> None:
+        """Watch it no longer."""
+        self._live.leave(self)
