@@ -43,7 +43,7 @@ _ALL = (*_LISTS, "output", "details", "graph")
 
 KEYS: tuple[KeyRow, ...] = (
     KeyRow("open", "enter", "open", "open", "open", "Open what is selected, or go where a line leads", _ALL, 1),
-    KeyRow("back", "escape", "back", "back", "one step back", "One step back", hint=8),
+    KeyRow("back", "escape", "step_back", "back", "one step back", "One step back", hint=8),
     KeyRow("tasks", "1", "focus_pane(1)", "tasks", "to the tasks", "To the tasks"),
     KeyRow("background", "2", "focus_pane(2)", "background", "to the jobs", "To the background jobs"),
     KeyRow("detail", "3", "focus_pane(3)", "detail", "to the detail", "To the detail"),
@@ -130,7 +130,15 @@ def page() -> str:
     """`docs/reference/keys.md`, but for its head."""
     lines = ["# Keys of the terminal view", ""]
     lines += ["`taskyard tui` shows those of a pane with `?`, and all of them with `Ctrl+P`. Each can be another:", ""]
-    lines += ["```toml", "# ~/.config/taskyard/config.toml", "[keys]", 'claim = "C"', 'stop = "ctrl+x,delete"', "```", ""]
+    lines += [
+        "```toml",
+        "# ~/.config/taskyard/config.toml",
+        "[keys]",
+        'claim = "C"',
+        'stop = "ctrl+x,delete"',
+        "```",
+        "",
+    ]
     lines += ["A key is a character or a name such as `escape`, `f2` or `ctrl+g`; several are parted by commas."]
     lines += ["`to_background` is set by `background_key`: `Ctrl+B`, in tmux `Ctrl+]`."]
     for place, title in PLACES.items():

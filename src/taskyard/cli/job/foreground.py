@@ -9,7 +9,7 @@ import sys
 from taskyard import config
 from taskyard.cli.job.attached import Attached, Seen
 from taskyard.cli.job.keyboard import Keyboard, window
-from taskyard.cli.job.keys import background_key
+from taskyard.view.background_key import background_key
 from taskyard.cli.job.live_output import LiveOutput, Nothing
 from taskyard.cli.job.screen_modes import ScreenModes
 from taskyard.cli.job.shared import exit_code
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from typing import BinaryIO, TextIO
 
     from taskyard.cli.command import Args
-    from taskyard.cli.job.keys import Key
+    from taskyard.view.background_key import Key
     from taskyard.runtime.jobs import Jobs
     from taskyard.runtime.kind import Spec
     from taskyard.runtime.model import Job
