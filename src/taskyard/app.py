@@ -10,9 +10,8 @@ from __future__ import annotations
 import os
 
 from taskyard import config, paths
-from taskyard.errors import BadValue
+from taskyard.places import folder_of, store_of
 from taskyard.surroundings import Surroundings, hook_files
-from taskyard.tasklist.list_folder import ListFolder
 from taskyard.tasklist.service import TaskList
 
 TYPE_CHECKING = False
@@ -24,9 +23,7 @@ if TYPE_CHECKING:
     from taskyard.runtime.events import Events
     from taskyard.runtime.jobs import Jobs
     from taskyard.runtime.notices import Outbox
-    from taskyard.tasklist.list_files import ListFiles
     from taskyard.tasklist.mailbox import Post
-    from taskyard.tasklist.model import Lease
     from taskyard.tasklist.store import TaskStore
     from taskyard.tasklist.teams import Teams
 
@@ -228,7 +225,7 @@ def open(
     folder = folder_of(tasks_dir)
 
     def of_list(name: str) -> TaskStore:
-        return _store(store, folder, name, settings, foreign_writers)
+        return store_of(store, folder, name, settings, foreign_writers)
 
     return Yard(
         of_list(paths.list_name(list)),
@@ -261,54 +258,6 @@ def for_teammate(store: TaskStore, *, home: str, settings: config.Settings, repo
         is_main=None,
         report=report,
     )
-
-
-def _store(
-    store: TaskStore | str | None, folder: str, name: str, settings: config.Settings, foreign: bool | None
-) -> TaskStore:
-    if store is None or store == "files":
-        from taskyard.tasklist.file_store import FileStore
-
-        return FileStore(files_of(folder, name, settings, foreign))
-    if store == "memory:":
-        from taskyard.tasklist.memory_store import MemoryStore
-
-        return MemoryStore(name, lease_losses=settings.lease_losses)
-    if isinstance(store, str):
-        raise BadValue("store", store, '"files", "memory:" or a store')
-    return store
-
-
-def files_of(folder: str, name: str, settings: config.Settings, foreign: bool | None = None) -> ListFiles:
-    """A list's files, with other programs' locks taken where those write; see `open`."""
-    from taskyard.tasklist.list_files import ListFiles
-
-    is_shared = _is_claude(folder) if foreign is None else foreign
-    return ListFiles(ListFolder(folder, name), settings, foreign=is_shared, alive=_alive)
-
-
-def folder_of(tasks_dir: str | os.PathLike[str] | None) -> str:
-    """The folder of lists, as `open` understands it."""
-    return os.path.abspath(str(os.fspath(tasks_dir))) if tasks_dir is not None else paths.tasks_dir()
-
-
-def _alive(lease: Lease) -> bool | None:
-    global _ask
-    if _ask is None:
-        from taskyard.instances import alive
-
-        _ask = alive
-    return _ask(lease.lock, lease.host, lease.place)
-
-
-#: The kernel's word on a holder, once somebody asks: many a list has no holders.
-_ask: Callable[[str, str, str], bool | None] | None = None
-
-
-def _is_claude(folder: str) -> bool:
-    """Whether Claude Code writes in `folder` too."""
-    claude = os.path.realpath(os.path.join(paths.claude_folder(), "tasks"))
-    return os.path.realpath(folder) == claude
 
 
 def _to_stderr(text: str) -> None:

@@ -12,8 +12,8 @@ from __future__ import annotations
 import os
 
 from taskyard import config, paths
-from taskyard.app import files_of, folder_of
 from taskyard.errors import BadValue, Damaged, StorageError
+from taskyard.places import files_of, folder_of
 from taskyard.surroundings import project_here
 from taskyard.tasklist.doctor import Doctor, Finding
 from taskyard.tasklist.doctor.check_claude import check_claude

@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 import time
 
-from taskyard.app import folder_of
 from taskyard.disk.watch import watcher
+from taskyard.places import folder_of
 from taskyard.runtime.deaths import Deaths
 from taskyard.runtime.folder import JobFolder
 

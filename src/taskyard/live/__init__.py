@@ -3,7 +3,8 @@ What screens look at: snapshots of lists and jobs (`taskyard.view`), kept up to 
 
     job_feed.py     every job of this user, and what each printed last
     list_feed.py    one list: its tasks, when they were done, its team
-    showing.py      both as snapshots, for whoever listens
+    showing.py      both as snapshots, by one thread
+    watched.py      one list that somebody watches, for whoever listens
     output.py       what a job printed, in windows that fit a screen
     every_list.py   all lists there are, counted
 """

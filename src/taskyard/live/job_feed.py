@@ -100,7 +100,8 @@ class JobFeed:
         """The living, and those that ended last."""
         try:
             with os.scandir(f"{self._home}/jobs") as entries:
-                found = [(entry.stat(follow_symlinks=False).st_mtime_ns, entry.name) for entry in entries]
+                jobs = (entry for entry in entries if is_job_id(entry.name))
+                found = [(entry.stat(follow_symlinks=False).st_mtime_ns, entry.name) for entry in jobs]
             living = os.listdir(living_folder(self._home))
         except OSError:
             return set()

@@ -12,8 +12,6 @@ Nothing of it delays the end of the program.
 
 from __future__ import annotations
 
-import contextlib
-import sys
 import threading
 import time
 
@@ -22,21 +20,18 @@ from taskyard.disk.watch import watcher
 from taskyard.live.every_list import names_of
 from taskyard.live.job_feed import JobFeed
 from taskyard.live.list_feed import ListFeed
+from taskyard.live.watched import View
 from taskyard.names import folder_name
-from taskyard.view.snapshot import Scene, Snapshot, snapshot
+from taskyard.view.snapshot import Scene
 from taskyard.view.timeline import timeline
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Iterator
 
     from taskyard.app import Yard
     from taskyard.disk.watch import Followed
-    from taskyard.tasklist.model import Change
     from taskyard.view.timeline import Timeline
-
-    #: Gets each new snapshot, in the thread that made it.
-    Listener = Callable[[Snapshot], None]
 
 #: One sleep while nothing is unfinished, in seconds.
 _LONG = 3600.0
@@ -146,8 +141,13 @@ class Live:
         jobs_changed = self._jobs.look(by_itself=by_itself)
         for view in list(self._views.values()):
             list_changed = view.feed.look(by_itself=by_itself)
-            if list_changed or jobs_changed or view.is_due():
-                view.show(self._scene(view))
+            is_due = view.is_due()
+            if list_changed or jobs_changed or is_due:
+                view.show(
+                    self._scene(view),
+                    same_tasks=not list_changed and not is_due,
+                    same_jobs=not jobs_changed and not is_due,
+                )
                 self._shown_at = elapsed()
 
     def _look_for_lists(self) -> None:
@@ -229,72 +229,3 @@ class Live:
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-
-class View:
-    """One list, kept in view."""
-
-    def __init__(self, live: Live, name: str, feed: ListFeed) -> None:
-        self.name = name
-        self.feed = feed
-        self.snapshot = Snapshot(name)  #: the newest
-        self.is_stale = True  #: something else than its list or the jobs changed
-        self.users = 0
-        self._live = live
-        self._listeners: list[Listener] = []
-
-    @property
-    def yard(self) -> Yard:
-        """For acts on this list."""
-        return self.feed.yard
-
-    def is_due(self) -> bool:
-        """Whether time alone, or something beside the list, makes another snapshot."""
-        return self.is_stale or (self.snapshot.until is not None and now_ms() >= self.snapshot.until)
-
-    def show(self, scene: Scene) -> None:
-        """Make a snapshot, and tell of it if it shows anything new."""
-        self.is_stale = False
-        before, self.snapshot = self.snapshot, snapshot(scene)
-        if self.snapshot._replace(until=before.until, done_since=before.done_since) == before:
-            return
-        for listener in list(self._listeners):
-            self._tell(listener)
-
-    def _tell(self, listener: Listener) -> None:
-        try:
-            listener(self.snapshot)
-        except Exception as error:  # whoever cannot bear the news hears no more; the others do
-            with contextlib.suppress(ValueError):
-                self._listeners.remove(listener)
-            sys.excepthook(type(error), error, error.__traceback__)
-
-    def listen(self, listener: Listener) -> Callable[[], None]:
-        """Have each new snapshot told, in the thread that made it; what is returned ends that."""
-        self._listeners.append(listener)
-
-        def end() -> None:
-            with contextlib.suppress(ValueError):
-                self._listeners.remove(listener)
-
-        return end
-
-    def look(self) -> None:
-        """Look again now."""
-        self._live.ask()
-
-    def see(self, job_id: str) -> None:
-        """Say that somebody looked at a job's end: it is not told again."""
-        self._live.see(job_id)
-
-    def history(self, task_id: str) -> Sequence[Change]:
-        """What happened to one task, oldest first."""
-        return self.yard.tasks.log(task_id)
-
-    def timeline(self) -> Timeline:
-        """Who did what when."""
-        return self._live.timeline(self)
-
-    def close(self) -> None:
-        """Watch it no longer."""
-        self._live.leave(self)

@@ -10,7 +10,7 @@ from mcp.server.mcpserver.context import Context
 from mcp.shared.exceptions import MCPError
 from mcp_types import INVALID_PARAMS, ListResourcesResult, PaginatedRequestParams, Resource
 
-from taskyard.app import Yard, files_of
+from taskyard.app import Yard
 from taskyard.errors import TaskyardError
 from taskyard.harmless import safe
 from taskyard.mcp_server import places
@@ -18,6 +18,7 @@ from taskyard.mcp_server.answers import protocol_error
 from taskyard.mcp_server.callers import Callers, Request
 from taskyard.mcp_server.listing import page
 from taskyard.mcp_server.yard_server import YardServer
+from taskyard.places import files_of
 from taskyard.runtime.folder import JobFolder
 from taskyard.runtime.model import Job
 from taskyard.runtime.output import Output

@@ -130,15 +130,22 @@ def half_edges(tasks: Mapping[str, Task]) -> list[Edge]:
 
 def levels(tasks: Mapping[str, Task]) -> dict[str, int]:
     """How many steps of waiting lie before each task; members of a cycle get the last level."""
-    left = {task_id: {b for b in task.blocked_by if b in tasks} for task_id, task in tasks.items()}
+    waits: dict[str, int] = {}
+    waiting: dict[str, list[str]] = {}
+    for task_id, task in tasks.items():
+        blockers = {b for b in task.blocked_by if b in tasks} if task.blocked_by else ()
+        waits[task_id] = len(blockers)
+        for blocker in blockers:
+            waiting.setdefault(blocker, []).append(task_id)
     found: dict[str, int] = {}
-    level = 0
-    while left:
-        free = [task_id for task_id, blockers in left.items() if not blockers - found.keys()]
-        if not free:
-            return found | dict.fromkeys(left, level)
+    level, free = 0, [task_id for task_id, count in waits.items() if not count]
+    while free:
         found |= dict.fromkeys(free, level)
-        for task_id in free:
-            del left[task_id]
-        level += 1
-    return found
+        freed: list[str] = []
+        for blocker in free:
+            for task_id in waiting.get(blocker, ()):
+                waits[task_id] -= 1
+                if not waits[task_id]:
+                    freed.append(task_id)
+        level, free = level + 1, freed
+    return found | dict.fromkeys((task_id for task_id in tasks if task_id not in found), level)

@@ -13,8 +13,8 @@ from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
 from weakref import WeakKeyDictionary
 
-from taskyard.app import files_of
 from taskyard.errors import Busy
+from taskyard.places import files_of
 from taskyard.tasklist.file_store import FileStore
 from taskyard.teamwork.lookout import Lookout
 

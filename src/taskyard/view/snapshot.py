@@ -69,14 +69,14 @@ class Snapshot(NamedTuple):
         return " · ".join(parts)
 
 
-def snapshot(scene: Scene) -> Snapshot:
-    """A scene, ready to be shown."""
-    unreadable = {found.file.removesuffix(".json") for found in scene.damaged}
-    rows = arranged(scene.tasks, now=scene.now, done_at=scene.done_at, me=scene.me, unreadable=unreadable)
-    tasks = task_views(rows, places({task.id: task for task in scene.tasks}), me=scene.me)
+def snapshot(
+    scene: Scene, before: Snapshot | None = None, *, same_tasks: bool = False, same_jobs: bool = False
+) -> Snapshot:
+    """A scene, ready to be shown; what is known to be as it was `before` is not worked out again."""
+    tasks = before.tasks if before is not None and same_tasks else _tasks(scene)
+    jobs = before.jobs if before is not None and same_jobs else _jobs(scene)
     is_shown, done_since = panel(scene.tasks, done_since=scene.done_since, now=scene.now)
-    everybody = people(tasks, scene.jobs, scene.members, team=scene.list, now=scene.now)
-    jobs = job_views(scene.jobs, now=scene.now, last_lines=scene.last_lines, seen=scene.seen)
+    everybody = people(tasks, scene.jobs, scene.members, team=scene.list, now=0)
     return Snapshot(
         scene.list,
         tasks,
@@ -91,6 +91,16 @@ def snapshot(scene: Scene) -> Snapshot:
         done_since,
         _until(scene, tasks, done_since),
     )
+
+
+def _tasks(scene: Scene) -> tuple[TaskView, ...]:
+    unreadable = {found.file.removesuffix(".json") for found in scene.damaged}
+    rows = arranged(scene.tasks, now=scene.now, done_at=scene.done_at, me=scene.me, unreadable=unreadable)
+    return task_views(rows, places({task.id: task for task in scene.tasks}), me=scene.me)
+
+
+def _jobs(scene: Scene) -> tuple[JobView, ...]:
+    return job_views(scene.jobs, now=scene.now, last_lines=scene.last_lines, seen=scene.seen)
 
 
 def _until(scene: Scene, tasks: Sequence[TaskView], done_since: int | None) -> int | None:

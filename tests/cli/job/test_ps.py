@@ -160,7 +160,7 @@ def test_on_a_terminal_watching_draws_anew_what_changes_and_no_colour_means_none
     with on_a_terminal("ps", "--watch", env={"NO_COLOR": "1"}) as terminal:
         terminal.shows(b"hello")
         second = started("--name", "Second", "--", "sleep", "60")
-        terminal.shows(b"2 jobs")
+        terminal.shows(b"2 shells")
         terminal.shows(b"Second")
         taskyard("stop", first)
         terminal.reads(
@@ -210,3 +210,10 @@ def test_watching_in_json_gives_the_whole_answer_at_each_change() -> None:
     watcher.communicate(timeout=LONGEST)
 
     assert [row["id"] for row in found] == [first]
+
+
+@pytest.mark.req("U-02")
+def test_on_a_terminal_the_last_line_says_what_runs_in_the_background_in_the_words_of_every_screen() -> None:
+    started("--name", "First", "--", "sleep", "60")
+    with on_a_terminal("ps", env={"NO_COLOR": "1"}) as terminal:
+        terminal.shows(b"\r\n1 shell\r\n")

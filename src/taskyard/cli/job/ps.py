@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import sys
+
 from taskyard.cli.command import Command
 from taskyard.cli.job.shared import jobs_of
-from taskyard.cli.output import answer, columns, say, style
+from taskyard.cli.output import answer, columns, is_terminal, say, style
 from taskyard.clock import now_ms
 from taskyard.live.last_line import last_line
 from taskyard.runtime.families import with_all_inside
 from taskyard.view.agent_text import agent_line
 from taskyard.view.figures import up_the_tree
+from taskyard.view.glyphs import painted
 from taskyard.view.job_records import job_json
 from taskyard.view.job_text import JobRow, job_rows, tree
+from taskyard.view.pill import pill
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -50,7 +54,7 @@ def show(args: Args, jobs: Jobs, found: Sequence[Job], wrong: Sequence[str] = ()
             {**job_json(row.job), "last_line": row.last_line, "total": row.total.to_json()}
             for row in rows_of(jobs, found)
         ],
-        lambda: lines_of(args, rows_of(jobs, found)),
+        lambda: [*lines_of(args, rows_of(jobs, found)), *footer(args, found)],
         ids=(job.id for _, job in tree(found)),
         warnings=wrong,
     )
@@ -59,6 +63,12 @@ def show(args: Args, jobs: Jobs, found: Sequence[Job], wrong: Sequence[str] = ()
 def lines_of(args: Args, rows: Sequence[JobRow]) -> list[str]:
     """Jobs as a person sees them here."""
     return job_rows(rows, now=now_ms(), columns=columns(), style=style(args))
+
+
+def footer(args: Args, found: Sequence[Job]) -> list[str]:
+    """What runs in the background, in the words of every screen; programs that read rows get no other lines."""
+    words = pill(found, now=now_ms()).in_words() if is_terminal(sys.stdout) else ""
+    return [painted(words, "muted", style(args))] if words else []
 
 
 def rows_of(jobs: Jobs, found: Sequence[Job], *, most: int | None = None) -> list[JobRow]:

@@ -19,6 +19,7 @@ from taskyard.disk.inotify import Inotify
 from taskyard.runtime.folder import JobFolder
 from taskyard.view.glyphs import painted
 from taskyard.view.job_text import ended_line, state
+from taskyard.view.pill import pill
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -78,9 +79,8 @@ def _draw(args: Args, jobs: Jobs, found: Sequence[Job]) -> None:
     if len(found) > room:
         lines.append(painted(f"… {len(found) - room} more", "muted", look))
     clock = time.strftime("%H:%M:%S", time.localtime(now_ms() / 1000))
-    head = painted(
-        f"{clock}  {len(found)} {'job' if len(found) == 1 else 'jobs'}; Ctrl+C ends this view alone", "muted", look
-    )
+    words = pill(found, now=now_ms()).in_words() or "nothing runs in the background"
+    head = painted(f"{clock}  {words}; Ctrl+C ends this view alone", "muted", look)
     sys.stdout.write(_CLEAR + "\n".join([head, *lines]) + "\n")
 
 

@@ -1,0 +1,70 @@
+"""Where lists live: the folder of all of them, one list's files, the store over them."""
+
+from __future__ import annotations
+
+import os
+
+from taskyard import config, paths
+from taskyard.errors import BadValue
+from taskyard.tasklist.list_folder import ListFolder
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from taskyard.tasklist.list_files import ListFiles
+    from taskyard.tasklist.model import Lease
+    from taskyard.tasklist.store import TaskStore
+
+
+def store_of(
+    store: TaskStore | str | None, folder: str, name: str, settings: config.Settings, foreign: bool | None
+) -> TaskStore:
+    """Where a list lives: files, unless a store or the name of one is given.
+
+    Raises:
+        BadValue: there is no such store.
+    """
+    if store is None or store == "files":
+        from taskyard.tasklist.file_store import FileStore
+
+        return FileStore(files_of(folder, name, settings, foreign))
+    if store == "memory:":
+        from taskyard.tasklist.memory_store import MemoryStore
+
+        return MemoryStore(name, lease_losses=settings.lease_losses)
+    if isinstance(store, str):
+        raise BadValue("store", store, '"files", "memory:" or a store')
+    return store
+
+
+def files_of(folder: str, name: str, settings: config.Settings, foreign: bool | None = None) -> ListFiles:
+    """A list's files, with other programs' locks taken where those write; see `open`."""
+    from taskyard.tasklist.list_files import ListFiles
+
+    is_shared = _is_claude(folder) if foreign is None else foreign
+    return ListFiles(ListFolder(folder, name), settings, foreign=is_shared, alive=_alive)
+
+
+def folder_of(tasks_dir: str | os.PathLike[str] | None) -> str:
+    """The folder of lists, as `open` understands it."""
+    return os.path.abspath(str(os.fspath(tasks_dir))) if tasks_dir is not None else paths.tasks_dir()
+
+
+def _alive(lease: Lease) -> bool | None:
+    global _ask
+    if _ask is None:
+        from taskyard.instances import alive
+
+        _ask = alive
+    return _ask(lease.lock, lease.host, lease.place)
+
+
+#: The kernel's word on a holder, once somebody asks: many a list has no holders.
+_ask: Callable[[str, str, str], bool | None] | None = None
+
+
+def _is_claude(folder: str) -> bool:
+    """Whether Claude Code writes in `folder` too."""
+    claude = os.path.realpath(os.path.join(paths.claude_folder(), "tasks"))
+    return os.path.realpath(folder) == claude
