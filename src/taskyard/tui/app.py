@@ -48,6 +48,7 @@ class YardApp(Acting):
     Screen { background: ansi_default; color: ansi_default; }
     Toast { background: ansi_default; border: solid ansi_blue; padding: 0 1; width: auto; max-width: 60; }
     Toast.-error { border: solid ansi_red; }
+    SearchIcon { display: none; }
     #footer, #header { height: 1; }
     """
 
@@ -105,10 +106,15 @@ class YardApp(Acting):
         """The pill, what is worth knowing, and the keys that work now."""
         front = self.front
         asks = next(iter(self.main.jobs.asks.values()), "") if not isinstance(front, MainScreen) else ""
-        place = self.place
+        place = "typing" if front.detail.answer.line.has_focus else self.place
         front.footer_line.display = not front.prompt.is_open
-        line = footer(front.snapshot.pill, place, self.keymap, front.size.width, extra=asks or self.foreground.hint)
+        extra = asks or self.foreground.hint
+        line = footer(front.snapshot.pill, place, self.keymap, front.size.width, kind=self._kind(), extra=extra)
         front.footer_line.say(line)
+
+    def _kind(self) -> str:
+        subject = self.front.detail.subject
+        return subject.kind if subject is not None else ""
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """While a line is being typed, keys are for it."""
@@ -134,7 +140,7 @@ class YardApp(Acting):
 
     def action_help(self) -> None:
         """The keys that work here."""
-        self.push_screen(HelpScreen(self.place, self.keymap))
+        self.push_screen(HelpScreen(self.place, self.keymap, self._kind()))
 
     # -- leaving -----------------------------------------------------------------------------
 

@@ -122,22 +122,26 @@ class Frame(OneLine):
         return strip_of([*pieces, *tabs, Piece(" " if tabs else ""), Piece(right, "muted")], columns)
 
 
-def footer(pill: Pill, place: str, keymap: Mapping[str, str], columns: int, *, extra: str = "") -> list[Piece]:
+def footer(
+    pill: Pill, place: str, keymap: Mapping[str, str], columns: int, *, kind: str = "", extra: str = ""
+) -> list[Piece]:
     """` 2 shells   ! 1 waits     enter open  c claim  d done  ? keys`, as long as there is room."""
-    opens = "" if pill.hint or not pill.text else f" · press {said(keymap.get('background', '2'))}"
+    opens = "" if pill.hint or not pill.text else f" ({said(keymap.get('background', '2'))})"
     pieces = [Piece(f" {pill.text}{pill.hint}{opens}" if pill.text else "")]
     pieces += [Piece(f"   {pill.waits}", "warn bold")] if pill.waits else []
     pieces += [Piece(f"   {pill.flash}", pill.flash_token)] if pill.flash else []
     pieces += [Piece(f"   {extra}", "accent")] if extra else []
     taken = sum(width(piece.text) for piece in pieces)
-    words = _hints(place, keymap, columns - taken - (5 if taken else 1) - 1)
+    words = _hints(place, kind, keymap, columns - taken - (5 if taken else 1) - 1)
     room = columns - taken - width("".join(piece.text for piece in words)) - 1
     return [*pieces, Piece(" " * max(room, 1)), *words] if taken else [Piece(" "), *words]
 
 
-def _hints(place: str, keymap: Mapping[str, str], room: int) -> list[Piece]:
+def _hints(place: str, kind: str, keymap: Mapping[str, str], room: int) -> list[Piece]:
     """In full words if they fit, else in short ones, else as keys alone; what does not fit then is left out."""
-    rows = [(said(keymap.get(row.id, row.keys).split(",")[0]), row) for row in hints(place)]
+    if place == "typing":
+        return _spaced([("enter", "send"), ("esc", "back")])
+    rows = [(said(keymap.get(row.id, row.keys).split(",")[0]), row) for row in hints(place, kind)]
     for words in ([row.full for _, row in rows], [row.short for _, row in rows]):
         if sum(len(key) + len(word) + 3 for (key, _), word in zip(rows, words)) - 2 <= room:
             return _spaced(list(zip([key for key, _ in rows], words)))

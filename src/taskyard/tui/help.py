@@ -44,16 +44,16 @@ class HelpScreen(ModalScreen[None]):
     }
     """
 
-    def __init__(self, place: str, keymap: Mapping[str, str]) -> None:
+    def __init__(self, place: str, keymap: Mapping[str, str], kind: str = "") -> None:
         super().__init__()
-        self._place, self._keymap = place, keymap
+        self._place, self._keymap, self._kind = place, keymap, kind
 
     def compose(self) -> ComposeResult:
         """A table of two columns."""
         with VerticalScroll() as table:
             table.border_title = f" Keys: {PLACES[self._place].lower()} "
             table.border_subtitle = " any key closes "
-            yield _Lines(help_lines(self._place, self._keymap))
+            yield _Lines(help_lines(self._place, self._keymap, self._kind))
 
     def on_key(self, event: events.Key) -> None:
         """Any key but those that scroll."""
@@ -63,11 +63,11 @@ class HelpScreen(ModalScreen[None]):
             self.dismiss()
 
 
-def help_lines(place: str, keymap: Mapping[str, str]) -> list[list[Piece]]:
+def help_lines(place: str, keymap: Mapping[str, str], kind: str = "") -> list[list[Piece]]:
     """Keys and what they do, those of the place first."""
     lines: list[list[Piece]] = []
     was_own = True
-    for row in at(place):
+    for row in at(place, kind):
         is_own = "" not in row.places
         if was_own and not is_own and lines:
             lines.append([])

@@ -68,12 +68,12 @@ KEYS: tuple[KeyRow, ...] = (
     KeyRow("stop", "x", "stop", "stop", "stop", "Stop the job: twice within two seconds", ("jobs", "people", "output", "details"), 4),
     KeyRow("pause", "p", "pause", "pause", "pause or resume", "Pause the job, or let it go on", ("jobs", "output", "details")),
     KeyRow("mail", "m", "mail", "mail", "mail", "Write to the agent", ("tasks", "jobs", "people", "details"), 9),
-    KeyRow("filter", "slash", "search", "filter", "filter", "Filter the rows (`!` turns it round); in an output, find text", _ALL, 5),
+    KeyRow("filter", "slash", "search", "filter", "filter", "Filter rows (`!` turns it round); in an output, find", _ALL, 5),
     KeyRow("next", "n", "find(1)", "next", "next match", "The next match in the output", ("output",), 6),
     KeyRow("previous", "N", "find(-1)", "previous", "match before", "The match before it", ("output",)),
     KeyRow("follow", "f", "follow", "follow", "follow", "Follow the output, or stop following", ("output",), 2),
     KeyRow("wrap", "w", "wrap", "wrap", "wrap", "Wrap long lines", ("output",), 3),
-    KeyRow("times", "t", "times", "times", "times", "Show when lines came, of those that came while you looked", ("output",)),
+    KeyRow("times", "t", "times", "times", "times", "Show when lines came, where you saw them come", ("output",)),
     KeyRow("copy", "y", "copy", "copy", "copy id or path", "Copy the id; in an output, the path of its file", _ALL),
     KeyRow("pager", "o", "pager", "pager", "open in $PAGER", "Open the output in $PAGER", ("jobs", "output", "details")),
     KeyRow("palette", "ctrl+p", "command_palette", "palette", "palette", "Everything that can be done, to search in"),
@@ -100,15 +100,22 @@ _SAID = {
 }
 
 
-def at(place: str) -> Iterator[KeyRow]:
-    """The keys that work in a place, its own first, then those that work everywhere."""
-    yield from (row for row in KEYS if place in row.places and place)
+def at(place: str, kind: str = "") -> Iterator[KeyRow]:
+    """The keys that work in a place, its own first, then those that work everywhere.
+
+    `kind`: what is shown in the details, a "task" or a "job": the keys of the other do nothing there.
+    """
+    other = {"task": "jobs", "job": "tasks"}.get(kind, "")
+    own = {"task": "tasks", "job": "jobs"}.get(kind, "")
+    for row in KEYS:
+        if place and place in row.places and not (place == "details" and other in row.places and own not in row.places):
+            yield row
     yield from (row for row in KEYS if "" in row.places)
 
 
-def hints(place: str) -> list[KeyRow]:
+def hints(place: str, kind: str = "") -> list[KeyRow]:
     """Those worth a word in the footer, most useful first."""
-    return sorted((row for row in at(place) if row.hint), key=lambda row: row.hint)
+    return sorted((row for row in at(place, kind) if row.hint), key=lambda row: row.hint)
 
 
 def said(keys: str) -> str:

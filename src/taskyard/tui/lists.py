@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from taskyard.tui.row_list import RowList
-from taskyard.tui.rows import job_note, job_row, person_row, task_row
+from taskyard.tui.rows import job_cost, job_note, job_row, person_row, task_row
 from taskyard.view.job_views import JobView
 from taskyard.view.people import Person
 from taskyard.view.task_views import TaskView
@@ -65,6 +65,7 @@ class JobRows(Timed):
 
     def __init__(self, *, id: str, style: Style, now: Callable[[], int], empty: str = "") -> None:
         super().__init__(id=id, style=style, now=now, empty=empty)
+        self._costs_wide = 0
         self.asks: dict[str, str] = {}  #: what stands in place of a job's state, by id
 
     def key_of(self, item: JobView | TaskView | Person) -> str:
@@ -81,7 +82,17 @@ class JobRows(Timed):
         """A line, and what it printed last."""
         assert isinstance(item, JobView)
         turn, asks = self.turn_of(item.id), self.asks.get(item.id, "")
-        return job_row(item, columns=columns, now=self.now(), style=self.style, turn=turn, asks=asks)
+        return job_row(
+            item, columns=columns, now=self.now(), style=self.style, costs=self._costs_wide, turn=turn, asks=asks
+        )
+
+    def show(self, items: Sequence[JobView | TaskView | Person]) -> None:
+        """Show these jobs; a higher cost makes room for itself."""
+        wide = max((len(job_cost(item)) for item in items if isinstance(item, JobView)), default=0)
+        if wide != self._costs_wide:
+            self._costs_wide = wide
+            self.refresh()
+        super().show(items)
 
 
 class PeopleRows(Timed):

@@ -34,6 +34,8 @@ class Moving(Reading):
     def place(self) -> str:
         """What has the focus, as the table of keys calls it."""
         focused = self.front.focused
+        if self.front.prompt.is_open:
+            return self._before_prompt
         if isinstance(focused, Timed):
             return str(focused.id)
         return self.front.detail.place if focused is not None else "tasks"
@@ -145,9 +147,9 @@ class Moving(Reading):
         """One step back: a line to type into, a filter, the detail; never out of the view."""
         front = self.front
         if front.prompt.is_open:
+            self.set_filter("")
             front.prompt.dismiss()
             self._refocus()
-            self.set_filter("")
         elif front.detail.answer.line.has_focus:
             front.detail.body.focus()
         elif isinstance(self.screen, DetailScreen):

@@ -69,7 +69,7 @@ class OutputView(ScrollView, can_focus=True, inherit_bindings=False):
         self.follows, self.found, self.found_at, self._asked = True, "", None, ""
         self._lay_out()
         self.refresh()
-        self.scroll_to(x=0, y=0, animate=False)
+        self.scroll_to(x=0, y=0, animate=False, force=True)
         self.post_message(self.Changed())
 
     def begin(self, window: Window, *, note: str = "", top: int | None = None) -> None:
@@ -100,7 +100,7 @@ class OutputView(ScrollView, can_focus=True, inherit_bindings=False):
         self.kept.unseen = seen
         self.kept.is_cut = window.end < window.size and not window.is_open
         self._lay_out()
-        self.scroll_to(y=self._tops[self.kept.place_of(top)], animate=False)
+        self.scroll_to(y=self._tops[self.kept.place_of(top)], animate=False, force=True)
         self._settle()
 
     def put_before(self, window: Window) -> None:
@@ -108,7 +108,7 @@ class OutputView(ScrollView, can_focus=True, inherit_bindings=False):
         self._asked = ""
         more = self.kept.put_before(window)
         self._lay_out()
-        self.scroll_to(y=self.scroll_offset.y + self._tops[min(more, len(self._tops) - 1)], animate=False)
+        self.scroll_to(y=self.scroll_offset.y + self._tops[min(more, len(self._tops) - 1)], animate=False, force=True)
         self._settle()
 
     def _settle(self) -> None:
@@ -116,7 +116,7 @@ class OutputView(ScrollView, can_focus=True, inherit_bindings=False):
         self.refresh()
         if self.follows:
             self.kept.unseen, self.kept.is_more = 0, False
-            self.scroll_to(y=self.max_scroll_y, animate=False)
+            self.scroll_to(y=self.max_scroll_y, animate=False, force=True)
         self.post_message(self.Changed())
 
     def _lay_out(self) -> None:
@@ -154,7 +154,7 @@ class OutputView(ScrollView, can_focus=True, inherit_bindings=False):
     def _relay(self) -> None:
         top = self.first_seen()
         self._lay_out()
-        self.scroll_to(x=0, y=self.max_scroll_y if self.follows else self._tops[top], animate=False)
+        self.scroll_to(x=0, y=self.max_scroll_y if self.follows else self._tops[top], animate=False, force=True)
         self.refresh()
         self.post_message(self.Changed())
 
@@ -162,7 +162,7 @@ class OutputView(ScrollView, can_focus=True, inherit_bindings=False):
         """Some lines on; back from the end, and it follows no longer."""
         if by < 0:
             self.follows = False
-        self.scroll_to(y=self.scroll_offset.y + by, animate=False)
+        self.scroll_to(y=self.scroll_offset.y + by, animate=False, force=True)
         self._reached()
 
     def move_page(self, by: int) -> None:
@@ -216,7 +216,7 @@ class OutputView(ScrollView, can_focus=True, inherit_bindings=False):
         return min(max(bisect_right(self._tops, self.scroll_offset.y) - 1, 0), max(len(self.kept.lines) - 1, 0))
 
     def _show_line(self, at: int) -> None:
-        self.scroll_to(y=max(self._tops[at] - self.size.height // 3, 0), animate=False)
+        self.scroll_to(y=max(self._tops[at] - self.size.height // 3, 0), animate=False, force=True)
         self.refresh()
 
     # -- drawing -----------------------------------------------------------------------------

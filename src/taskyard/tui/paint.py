@@ -63,6 +63,8 @@ def _named(colour: int) -> str:
 def strip_of(pieces: Iterable[Piece], width: int, look: str = "") -> Strip:
     """Pieces on one line of `width` cells; `look` is laid over all of it."""
     over = style_of(look) if look else RichStyle.null()
+    if over.reverse:  # one bar, whatever colours its pieces have
+        pieces = [Piece(piece.text, "bold" if "bold" in piece.look else "") for piece in pieces]
     segments = [Segment(piece.text, style_of(piece.look) + over) for piece in pieces if piece.text]
     return Strip(segments).adjust_cell_length(width, over)
 

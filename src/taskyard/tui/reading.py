@@ -34,7 +34,7 @@ Result = TypeVar("Result")
 
 #: Seconds between two drawings of new snapshots, and between two steps of the spinner.
 _DRAW_EVERY = 0.1
-_SPIN_EVERY = 0.125
+SPIN_EVERY = 0.125
 
 #: Seconds a selection must rest before its output is read: who runs down a list wants none of them.
 _REST = 0.05
@@ -128,7 +128,7 @@ class Reading(App[str]):
     @property
     def front(self) -> YardScreen:
         """The one that is seen, or would be without what lies over it."""
-        return list(self.yard_screens())[-1]
+        return next(reversed(list(self.yard_screens())), self.main)
 
     # -- time --------------------------------------------------------------------------------
 
@@ -137,7 +137,7 @@ class Reading(App[str]):
         if self._ticker is not None:
             self._ticker.stop()
         if isinstance(self.screen, MainScreen) and self.screen.spins:
-            self._ticker = self.set_timer(_SPIN_EVERY, self._spin)
+            self._ticker = self.set_timer(SPIN_EVERY, self._spin)
             return
         now = self.now()
         waits = [60_000 - now % 60_000, next_age_change(self.main.moments(), now) or 60_000]
@@ -147,7 +147,7 @@ class Reading(App[str]):
 
     def _spin(self) -> None:
         self.main.turn_spinner()
-        if self.main.turns % round(1 / _SPIN_EVERY) == 0:
+        if self.main.turns % round(1 / SPIN_EVERY) == 0:
             self._tick()
         else:
             self.plan_tick()

@@ -114,7 +114,7 @@ class RowList(ScrollView, Generic[Item], can_focus=True, inherit_bindings=False)
         if (at := self._at()) is not None and self.is_attached and old_at is not None:
             wanted = self.scroll_offset.y if on_screen < 0 else tops[at] - on_screen
             if wanted != self.scroll_offset.y:
-                self.scroll_to(y=max(0, wanted), animate=False)
+                self.scroll_to(y=max(0, wanted), animate=False, force=True)
         first = next((n for n, pair in enumerate(zip(old_ids, ids)) if pair[0] != pair[1]), min(len(ids), len(old_ids)))
         same = [n for n in range(first) if before[n] is not self.items[n] and before[n] != self.items[n]]
         for n in same:
@@ -199,9 +199,9 @@ class RowList(ScrollView, Generic[Item], can_focus=True, inherit_bindings=False)
             return
         top, bottom = self._tops[at], self._tops[at + 1]
         if top < self.scroll_offset.y:
-            self.scroll_to(y=top, animate=False)
+            self.scroll_to(y=top, animate=False, force=True)
         elif bottom > self.scroll_offset.y + self.size.height:
-            self.scroll_to(y=bottom - self.size.height, animate=False)
+            self.scroll_to(y=bottom - self.size.height, animate=False, force=True)
 
     # -- drawing -----------------------------------------------------------------------------
 

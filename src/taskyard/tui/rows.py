@@ -54,18 +54,19 @@ def _task_right(task: TaskView, now: int) -> str:
 
 
 def job_row(
-    job: JobView, *, columns: int, now: int, style: Style, turn: int | None = None, asks: str = ""
+    job: JobView, *, columns: int, now: int, style: Style, costs: int = 0, turn: int | None = None, asks: str = ""
 ) -> list[list[Piece]]:
-    """A job on one line, or on two with what it printed last. `asks`: what stands in place of its state."""
+    """A job on one line, or on two with what it printed last.
+
+    `costs`: columns of the highest cost; `asks`: what stands in place of its state.
+    """
     shown = job.id if columns >= _ROOM_FOR_ID else job.id[:_SHORT_ID]
     branch = "  " * (job.depth - 1) + ("- " if style.ascii else "└ ") if job.depth else ""
     word = asks or ("foreground" if job.is_foreground and job.word == "running" else job.word)
-    cost = f"${job.total.cost_usd:.2f}" if job.total.cost_usd is not None else ""
-    right = (
-        f"{padded(cut(word, max(_WORD, len(asks))), _WORD)}{f' {cost:>6}' if cost else ''} {job_age(job, now):>{_AGE}}"
-    )
+    state = padded(cut(word, max(_WORD, len(asks))), _WORD)
+    right = f"{f' {job_cost(job):>{costs}}' if costs else ''} {job_age(job, now):>{_AGE}}"
     lead = 2 + len(shown) + 2
-    room = max(columns - lead - width(right) - 1, 4)
+    room = max(columns - lead - width(state) - width(right) - 1, 4)
     live = "muted" if job.is_over and not job.is_unseen else ""
     running = job.state == "running" and not job.is_paused
     lines = [
@@ -73,12 +74,18 @@ def job_row(
             Piece(f"{sign(job.glyph, job.ascii, style, turn if running else None)} ", job.token),
             Piece(f"{shown}  ", "muted"),
             Piece(padded(cut(branch + job.description, room, style), room), live),
-            Piece(f" {right}", "warn bold" if asks else job.token if job.token in ("warn", "fail") else "muted"),
+            Piece(f" {state}", "warn bold" if asks else job.token if job.token in ("warn", "fail") else "muted"),
+            Piece(right, "muted"),
         ]
     ]
     if note := job_note(job):
         lines.append([Piece(" " * lead), Piece(cut(note, max(columns - lead, 4), style), "muted")])
     return lines
+
+
+def job_cost(job: JobView) -> str:
+    """What a job has cost with all inside it, where somebody said."""
+    return f"${job.total.cost_usd:.2f}" if job.total.cost_usd is not None else ""
 
 
 def job_note(job: JobView) -> str:

@@ -230,7 +230,9 @@ class MainScreen(YardScreen):
         self._share(room, inner, has_jobs=shows_jobs)
         self.people.styles.height = people
         for rows in self.lists:
-            rows.is_active = rows.id == self.active
+            if rows.is_active != (rows.id == self.active):
+                rows.is_active = rows.id == self.active
+                rows.redraw_selected()
         self._name_frames(is_tiny=is_tiny, shows_tasks=shows_tasks)
         self._tell_hidden()
 

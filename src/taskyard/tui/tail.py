@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from taskyard.disk.watch import Followed
 
 #: Lines to begin with: several screens. Who scrolls back gets more.
-FIRST_LINES = 1_000
+FIRST_LINES = 2_000
 
 #: Seconds between two tellings.
 _EVERY = 0.1
