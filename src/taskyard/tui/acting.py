@@ -137,7 +137,8 @@ class Acting(Moving):
         if self.main.jobs.select(job_id):
             self.main.active = "jobs"
             self.main.follow_selection()
-            self.open_detail()
+            if not self.is_typing():
+                self.open_detail()
         elif patience:
             self.set_timer(0.1, partial(self._watch, job_id, patience - 1))
 

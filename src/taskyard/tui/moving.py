@@ -92,9 +92,9 @@ class Moving(Reading):
         """Look at what is selected: beside the lists, or over them."""
         subject = self.main.subject()
         if self.main.is_wide:
-            if self.main.detail.subject is None:
-                self.main.detail.open(subject)
-            self.main.detail.body.focus()
+            self.main.detail.open(subject)
+            if not self.is_typing():
+                self.main.detail.body.focus()
         elif not isinstance(self.screen, DetailScreen) and subject is not None:
             screen = DetailScreen(style=self.style, now=self.now)
             screen.detail.open(subject)

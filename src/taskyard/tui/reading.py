@@ -112,7 +112,8 @@ class Reading(App[str]):
 
     def after_change(self) -> None:
         """The footer, and the next moment at which time alone changes something."""
-        self.tell_footer()
+        if self.screen_stack:  # else it is being closed
+            self.tell_footer()
         self.plan_tick()
 
     def tell_footer(self) -> None:
@@ -136,6 +137,8 @@ class Reading(App[str]):
         """One timer: for the spinner, or for the next moment at which something reads differently."""
         if self._ticker is not None:
             self._ticker.stop()
+        if not self.screen_stack:
+            return
         if isinstance(self.screen, MainScreen) and self.screen.spins:
             self._ticker = self.set_timer(SPIN_EVERY, self._spin)
             return
