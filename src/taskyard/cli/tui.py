@@ -28,10 +28,10 @@ def _run(args: Args) -> int:
             "`taskyard task list` and `taskyard ps` print lines."
         )
     with open_yard(args) as yard:
-        said = show(yard, style(args), no_colour=args.no_color)
+        said, code = show(yard, style(args), no_colour=args.no_color)
     if said:
         say(args, said)
-    return 0
+    return code
 
 
 def _once(args: Args) -> int:
@@ -48,6 +48,6 @@ TUI = Command(
     _run,
     None,
     "Show the list, the background jobs and one of them in detail, live, and act on them: ? shows the keys of where\n"
-    "you are, Ctrl+P everything that can be done. Leaving it ends no job. With --json, what it would show is printed once.",
+    "you are, Ctrl+P everything that can be done. Leaving it ends no job. With --json, what it shows is printed once.",
     examples=("taskyard tui", "taskyard tui --list release --by ada", "taskyard tui --json | jq .data.headline"),
 )

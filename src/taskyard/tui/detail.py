@@ -12,6 +12,7 @@ from textual.message import Message
 
 from taskyard.tui.facts_view import FactRows
 from taskyard.tui.feed import Subject
+from taskyard.tui.focusing import focus
 from taskyard.tui.frame import Frame, OneLine
 from taskyard.tui.graph_view import GraphView
 from taskyard.tui.output_view import OutputView
@@ -128,7 +129,7 @@ class DetailPane(Vertical):
             self._tabs[self.subject.kind] = self.tab
         self._turn()
         if had_focus:
-            self.body.focus()
+            focus(self.body)
 
     def _turn(self) -> None:
         for number, widget in enumerate((self.output, self.facts, self.graph)):
@@ -249,25 +250,25 @@ class DetailPane(Vertical):
         job = self.job
         if job is not None and job.needs_input and not job.is_over:
             if not self.answer.is_open:
-                self.ask_for_answer(focus=False)
+                self.ask_for_answer(at_once=False)
         elif self.answer.is_open and (job is None or not job.takes_input or not self.answer.line.has_focus):
             self.answer.dismiss()
 
-    def ask_for_answer(self, *, focus: bool = True) -> bool:
+    def ask_for_answer(self, *, at_once: bool = True) -> bool:
         """Let the person type into the job; False if it takes no input."""
         job = self.job
         if job is None or not (job.takes_input or job.needs_input):
             return False
         question = job.question.strip().rpartition("\n")[2] or job.last_line or "answer"
         self.answer.ask(
-            f"! {question}" if job.needs_input else f"to {job.id}:", self._answered, stays=True, focus=focus
+            f"! {question}" if job.needs_input else f"to {job.id}:", self._answered, stays=True, at_once=at_once
         )
         return True
 
     def _answered(self, text: str) -> None:
         if self.job is not None:
             self.post_message(self.Answered(self.job.id, text))
-            self.body.focus()
+            focus(self.body)
 
     # -- its frame ---------------------------------------------------------------------------
 

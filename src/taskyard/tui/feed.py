@@ -1,4 +1,4 @@
-"""Where the view gets what it shows, and what it acts on: a `taskyard.live` view, seen through the little that is used."""
+"""Where the view gets what it shows and what it acts on: the little that is used of a `taskyard.live` view."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ class Foreground:
         return f"ctrl+{_NAMES.get(letter, letter)}"
 
     def begin(self, job_id: str) -> None:
-        """This one, from now on."""
+        """A job is in the foreground from now on."""
         self.job, self._since = job_id, elapsed()
 
     def end(self) -> None:

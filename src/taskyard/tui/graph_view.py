@@ -107,11 +107,7 @@ class GraphView(ScrollView, can_focus=True, inherit_bindings=False):
         return Strip.join([part.apply_style(style_of(look)) for part, look in zip(parts, looks)])
 
     def _look(self, node: Node) -> str:
-        look = "" if node.token == "default" else node.token
-        return (
-            f"{look} bold reverse"
-            if node.id == self.cursor and self.has_focus
-            else f"{look} bold underline"
-            if node.id == self.cursor
-            else look
-        )
+        look = node.token  # "default" is no colour
+        if node.id != self.cursor:
+            return look
+        return f"{look} bold reverse" if self.has_focus else f"{look} bold underline"

@@ -40,6 +40,7 @@ class KeyRow(NamedTuple):
 
 _LISTS = ("tasks", "jobs", "people")
 _ALL = (*_LISTS, "output", "details", "graph")
+_TASK, _JOB = ("tasks", "details"), ("jobs", "output", "details")
 
 KEYS: tuple[KeyRow, ...] = (
     KeyRow("open", "enter", "open", "open", "open", "Open what is selected, or go where a line leads", _ALL, 1),
@@ -57,25 +58,25 @@ KEYS: tuple[KeyRow, ...] = (
     KeyRow("right", "l,right", "sideways(1)", "right", "right", "To the right; in the graph, to what waits for a task"),
     KeyRow("tab_before", "left_square_bracket", "turn_tab(-1)", "tab", "tab before", "The tab before of the detail"),
     KeyRow("tab_next", "right_square_bracket", "turn_tab(1)", "tab", "next tab", "The next tab of the detail"),
-    KeyRow("claim", "c", "claim", "claim", "claim for me", "Claim the task for yourself", ("tasks", "details"), 2),
-    KeyRow("start", "s", "start", "start", "start", "Say that work on the task begins", ("tasks", "details"), 7),
-    KeyRow("done", "d", "done", "done", "done", "Say that the task is done", ("tasks", "details"), 3),
-    KeyRow("block", "b", "block", "block", "block by…", "Let the task wait for others", ("tasks", "details")),
-    KeyRow("release", "u", "release", "release", "release", "Put the task back into the pool", ("tasks", "details")),
+    KeyRow("claim", "c", "claim", "claim", "claim for me", "Claim the task for yourself", _TASK, 2),
+    KeyRow("start", "s", "start", "start", "start", "Say that work on the task begins", _TASK, 7),
+    KeyRow("done", "d", "done", "done", "done", "Say that the task is done", _TASK, 3),
+    KeyRow("block", "b", "block", "block", "block by…", "Let the task wait for others", _TASK),
+    KeyRow("release", "u", "release", "release", "release", "Put the task back into the pool", _TASK),
     KeyRow("add", "a", "add", "add", "add a task", "Add a task", hint=6),
     KeyRow("run", "r", "run", "run", "run a command", "Run a command in the foreground of this view", hint=7),
-    KeyRow("to_background", "", "to_background", "background", "to the background", "Move the foreground job to the background"),
-    KeyRow("stop", "x", "stop", "stop", "stop", "Stop the job: twice within two seconds", ("jobs", "people", "output", "details"), 4),
-    KeyRow("pause", "p", "pause", "pause", "pause or resume", "Pause the job, or let it go on", ("jobs", "output", "details")),
+    KeyRow("to_background", "", "to_background", "leave", "leave it", "Move the foreground job to the background"),
+    KeyRow("stop", "x", "stop", "stop", "stop", "Stop the job: twice within two seconds", (*_JOB, "people"), 4),
+    KeyRow("pause", "p", "pause", "pause", "pause or resume", "Pause the job, or let it go on", _JOB),
     KeyRow("mail", "m", "mail", "mail", "mail", "Write to the agent", ("tasks", "jobs", "people", "details"), 9),
-    KeyRow("filter", "slash", "search", "filter", "filter", "Filter rows (`!` turns it round); in an output, find", _ALL, 5),
+    KeyRow("filter", "slash", "search", "filter", "filter", "Filter rows (`!` inverts); in an output, find", _ALL, 5),
     KeyRow("next", "n", "find(1)", "next", "next match", "The next match in the output", ("output",), 6),
     KeyRow("previous", "N", "find(-1)", "previous", "match before", "The match before it", ("output",)),
     KeyRow("follow", "f", "follow", "follow", "follow", "Follow the output, or stop following", ("output",), 2),
     KeyRow("wrap", "w", "wrap", "wrap", "wrap", "Wrap long lines", ("output",), 3),
     KeyRow("times", "t", "times", "times", "times", "Show when lines came, where you saw them come", ("output",)),
     KeyRow("copy", "y", "copy", "copy", "copy id or path", "Copy the id; in an output, the path of its file", _ALL),
-    KeyRow("pager", "o", "pager", "pager", "open in $PAGER", "Open the output in $PAGER", ("jobs", "output", "details")),
+    KeyRow("pager", "o", "pager", "pager", "open in $PAGER", "Open the output in $PAGER", _JOB),
     KeyRow("palette", "ctrl+p", "command_palette", "palette", "palette", "Everything that can be done, to search in"),
     KeyRow("keys", "question_mark", "help", "keys", "keys", "The keys that work here", hint=10),
     KeyRow("quit", "q,ctrl+q", "quit", "quit", "quit", "Leave; jobs keep running", hint=11),

@@ -7,6 +7,7 @@ from textual.widgets import Input
 from taskyard.tui.detail import TABS
 from taskyard.tui.facts_view import FactRows
 from taskyard.tui.feed import Subject
+from taskyard.tui.focusing import focus
 from taskyard.tui.frame import Frame
 from taskyard.tui.graph_view import GraphView
 from taskyard.tui.lists import Timed
@@ -86,7 +87,7 @@ class Moving(Reading):
         if self.main.size.width < NARROW and self.main.active != name:
             self.main.active = name
             self.main.share_room()
-        self.main.list_of(name).focus()
+        focus(self.main.list_of(name))
 
     def open_detail(self) -> None:
         """Look at what is selected: beside the lists, or over them."""
@@ -94,7 +95,7 @@ class Moving(Reading):
         if self.main.is_wide:
             self.main.detail.open(subject)
             if not self.is_typing():
-                self.main.detail.body.focus()
+                focus(self.main.detail.body)
         elif not isinstance(self.screen, DetailScreen) and subject is not None:
             screen = DetailScreen(style=self.style, now=self.now)
             screen.detail.open(subject)
@@ -141,7 +142,7 @@ class Moving(Reading):
         self.main.active = name
         self.main.list_of(name).select(id)
         self.front.detail.open(Subject(kind, id))
-        self.front.detail.body.focus()
+        focus(self.front.detail.body)
 
     def action_step_back(self) -> None:
         """One step back: a line to type into, a filter, the detail; never out of the view."""
@@ -151,11 +152,11 @@ class Moving(Reading):
             front.prompt.dismiss()
             self._refocus()
         elif front.detail.answer.line.has_focus:
-            front.detail.body.focus()
+            focus(front.detail.body)
         elif isinstance(self.screen, DetailScreen):
             self.pop_screen()
         elif self.place in ("output", "details", "graph"):
-            self.main.list_of(self.main.active).focus()
+            focus(self.main.list_of(self.main.active))
         elif self.main.filters[self.main.active]:
             self.set_filter("")
         self.after_change()
@@ -163,9 +164,9 @@ class Moving(Reading):
     def _refocus(self) -> None:
         front = self.front
         if isinstance(front, MainScreen) and self._before_prompt not in ("output", "details", "graph"):
-            front.list_of(front.active).focus()
+            focus(front.list_of(front.active))
         else:
-            front.detail.body.focus()
+            focus(front.detail.body)
 
     _before_prompt = "tasks"
 
@@ -189,7 +190,7 @@ class Moving(Reading):
             return
         at = shown.index(rows) + by
         if 0 <= at < len(shown) and "jobs" not in (rows.id, shown[at].id):
-            shown[at].focus()
+            focus(shown[at])
 
     def action_page(self, by: int) -> None:
         """One screen on."""
@@ -262,7 +263,7 @@ class Moving(Reading):
 
     def on_row_list_opened(self, event: RowList.Opened) -> None:
         """A click on what is selected."""
-        event.rows.focus()
+        focus(event.rows)
         self.action_open()
 
     def on_graph_view_moved(self, event: GraphView.Moved) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from textual.containers import Horizontal
 from textual.widgets import Input
 
+from taskyard.tui.focusing import focus
 from taskyard.tui.frame import OneLine
 from taskyard.tui.paint import Piece
 from taskyard.view.text import cut, width
@@ -53,7 +54,7 @@ class Prompt(Horizontal):
         value: str = "",
         changed: Callable[[str], None] | None = None,
         stays: bool = False,
-        focus: bool = True,
+        at_once: bool = True,
     ) -> None:
         """Ask for a line; `then` gets it.
 
@@ -63,7 +64,7 @@ class Prompt(Horizontal):
             value: What stands there at first.
             changed: Gets it at every key.
             stays: It is there again after an answer.
-            focus: Keys go there at once.
+            at_once: Keys go there from now on.
         """
         label = f" {cut(what, _LONGEST)} "
         self._label.styles.width = width(label)
@@ -73,8 +74,8 @@ class Prompt(Horizontal):
             self.line.value = value
             self.line.cursor_position = len(value)
         self.display = True
-        if focus:
-            self.line.focus()
+        if at_once:
+            focus(self.line)
 
     def dismiss(self) -> None:
         """Ask no longer."""

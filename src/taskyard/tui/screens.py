@@ -14,6 +14,7 @@ from textual.screen import Screen
 
 from taskyard.tui.detail import DetailPane
 from taskyard.tui.feed import Subject
+from taskyard.tui.focusing import focus
 from taskyard.tui.frame import Frame, OneLine, header
 from taskyard.tui.lists import JobRows, PeopleRows, TaskRows
 from taskyard.tui.matching import job_text, matches, person_text, task_text
@@ -94,7 +95,7 @@ class DetailScreen(YardScreen):
 
     def on_mount(self) -> None:
         """The detail has all of it."""
-        self.detail.body.focus()
+        focus(self.detail.body)
 
 
 class MainScreen(YardScreen):
@@ -143,7 +144,7 @@ class MainScreen(YardScreen):
 
     def on_mount(self) -> None:
         """Keys go to the tasks first."""
-        self.tasks.focus()
+        focus(self.tasks)
         self.watch(self.tasks, "scroll_y", self._tell_hidden)
 
     @property

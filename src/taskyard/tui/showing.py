@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from taskyard.view.glyphs import Style
 
 
-def show(yard: Yard, style: Style, *, no_colour: bool = False) -> str:
-    """Show it until the person leaves; what is to be said then.
+def show(yard: Yard, style: Style, *, no_colour: bool = False) -> tuple[str, int]:
+    """Show it until the person leaves; what is to be said then, and the exit code: not 0 if the view broke.
 
     Raises:
         BadValue: `[keys]` in config.toml names what is no key.
@@ -25,4 +25,5 @@ def show(yard: Yard, style: Style, *, no_colour: bool = False) -> str:
         os.environ["NO_COLOR"] = "1"  # how Textual is told
     with Live(yard) as live:
         app = YardApp(live.watch(), settings=yard.settings, style=style, keymap=keys, me=yard.agent)
-        return app.run() or ""
+        said = app.run() or ""
+        return said, app.return_code or 0
