@@ -5,6 +5,9 @@ PYTHON ?= python3
 BIN    := .venv/bin
 PYTEST ?= $(BIN)/python -m pytest
 
+# Where tests are that run alone: to find them among thousands takes as long as to run some.
+ALONE   = $(shell grep -rl --include='test_*.py' 'pytest\.mark\.serial' tests)
+
 # What the type checker reads; a folder that does not exist is left out.
 TYPED  := $(wildcard src tests bench scripts examples)
 
@@ -26,7 +29,7 @@ test: setup ## Run every test: several at a time, then those that need the machi
 	echo "== tests, several at a time"; \
 	$(PYTEST) -n 3 --dist worksteal -m "not serial and not soak" || status=$$?; \
 	echo "== tests that run alone"; \
-	$(PYTEST) -m "serial and not soak" || { code=$$?; [ $$code -eq 5 ] || status=$$code; }; \
+	$(PYTEST) -m "serial and not soak" $(ALONE) || { code=$$?; [ $$code -eq 5 ] || status=$$code; }; \
 	exit $$status
 
 check: setup ## Run every check that runs no tests: style, types, layers, sizes
@@ -47,7 +50,7 @@ soak: setup ## Run every test at full count: hours
 	echo "== soak, several at a time"; \
 	$(PYTEST) -o timeout=3600 -n 3 --dist worksteal -m "not serial" || status=$$?; \
 	echo "== soak, alone"; \
-	$(PYTEST) -o timeout=3600 -m "serial" || { code=$$?; [ $$code -eq 5 ] || status=$$code; }; \
+	$(PYTEST) -o timeout=3600 -m "serial" $(ALONE) || { code=$$?; [ $$code -eq 5 ] || status=$$code; }; \
 	exit $$status
 
 docs: setup ## Check the documentation: links, and requirements against tests

@@ -23,6 +23,10 @@ OUTSIDE = (
     "NO_COLOR", "FORCE_COLOR", "CLICOLOR", "COLUMNS",
 )  # fmt: skip
 
+# Thousands of processes are started here: what they import is compiled once, also where Python is told not to.
+sys.dont_write_bytecode = False
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+
 # No deadlines: a loaded machine is slow, not wrong. The fixtures below are made once per test, not
 # per example, which is what a property test of a pure function wants.
 _COMMON = settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])

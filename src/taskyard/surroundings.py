@@ -138,10 +138,13 @@ class Surroundings:
 
     def set_aside(self, task: Task) -> None:
         """Tell the lead of the list's team, or the person, that a task lost its holders too often."""
+        from shlex import quote
+
         team = self._team()
+        where = f"--list {quote(self._yard.tasks.name)}"
         text = (
             f"Task #{task.id} was set aside: it lost {self._yard.settings.lease_losses} holders in a row."
-            f" Look into it, then claim it or `taskyard task assign {task.id} AGENT`."
+            f" Look into it, then claim it or `taskyard task assign {task.id} AGENT {where}`."
         )
         data = {"taskId": task.id, "subject": task.subject}
         self.tell((team.lead if team is not None else None) or "me", sender=None, kind="message", text=text, data=data)

@@ -39,9 +39,10 @@ from taskyard.runtime.notices import Outbox
 #: Fewer places to die than this, and the counting itself is broken.
 PLAUSIBLE = {"keeper": 60, "repairer": 10, "receiver": 15}
 
-#: An ordinary run dies at every so many places, other ones in each variant; fewer where all processes are asked for
-#: their parents, a call each.
+#: An ordinary run dies at every so many places, other ones in each variant; fewer in a whole life, and where all
+#: processes are asked for their parents, a call each.
 STRIDE = 1 if FULL else 10
+LIFE_STRIDE = 1 if FULL else 16
 LONG_LIVES = ("leaves somebody behind", "reaches its time limit")
 
 LIVES = {
@@ -61,8 +62,8 @@ LIVES = {
 def test_a_keeper_killed_before_any_call_of_its_life_leaves_one_end_and_one_notice(memory: Path, name: str) -> None:
     is_watched = name == "is watched"
     began, deaths, unborn, died = time.monotonic(), 0, 0, True
-    number = list(LIVES).index(name) % STRIDE
-    stride = STRIDE if FULL or name not in LONG_LIVES else 3 * STRIDE
+    number = 2 * list(LIVES).index(name) % LIFE_STRIDE
+    stride = LIFE_STRIDE if FULL or name not in LONG_LIVES else 2 * LIFE_STRIDE
     while died:
         jobs = Jobs(str(memory / str(number)))
         job_id, life = a_keepers_life(jobs, LIVES[name], backgrounded=not is_watched)

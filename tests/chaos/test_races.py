@@ -98,7 +98,7 @@ def _claimed(yard: taskyard.Yard, task_id: str) -> str | tuple[str, str]:
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("dependent", [False, True], ids=["free", "dependent"])
 def test_32_workers_drain_500_tasks_each_once_and_in_order(shared: SharedList, tmp_path: Path, dependent: bool) -> None:
-    workers, count = lesser(shared, 32), lesser(shared, scale(500, least=100))
+    workers, count = lesser(shared, 32), lesser(shared, scale(500))
     blockers = {number: number // 2 for number in range(2, count + 1)} if dependent else {}
     with shared.open() as yard:
         for number in range(1, count + 1):

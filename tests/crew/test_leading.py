@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from taskyard.crew import hiring, leading
 from taskyard.crew.founding import founded
+from taskyard.crew.hiring import Hand
 from taskyard.crew.leading import Course, Lead
 from taskyard.crew.plan_file import read_file
 from taskyard.crew.wish import Wish
 from taskyard.errors import StorageError
+from taskyard.kinds.shell import Shell
 
 
 @pytest.mark.req("M-01", "M-02")
@@ -26,3 +31,35 @@ def test_a_member_that_leaves_while_it_is_asked_to_is_no_fault(tmp_path: Path, m
         monkeypatch.setattr(type(yard.mail), "send", gone)
         outcome = lead.lead()
     assert (outcome.open, outcome.faults) == ((), ())
+
+
+@pytest.mark.req("M-01", "M-04")
+def test_a_member_that_takes_its_time_to_come_in_place_of_another_keeps_the_lead_from_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(leading, "_POLITE", 0.1)
+    go, told, begin = tmp_path / "go", list[str](), hiring.start
+    plan = tmp_path / "plan.json"
+    plan.write_text('{"tasks": ["One"]}', encoding="utf-8")
+    with founded("shop", read_file(str(plan)), agent="lead", report=lambda _: None) as yard:
+
+        def start(*args: Any, **more: Any) -> Iterator[Hand]:
+            if told:  # in place of another: somebody who never comes
+                return iter([Hand("late", yard.jobs.start(Shell("sleep 600")).id)])
+            return begin(*args, **more)
+
+        def tell(line: str) -> None:
+            told.append(line)
+            name, _, job = line.partition(" joins as ")
+            if name == "bob" and job:
+                yard.jobs.stop(job)
+            elif " died (" in line:
+                go.touch()
+
+        monkeypatch.setattr(hiring, "start", start)
+        command = ("sh", "-c", f"until [ -e '{go}' ]; do sleep 0.05; done; echo done")
+        wish = Wish("shop", engine="command", command=command, on_parent_exit="kill")
+        outcome = Lead(yard, Course(wish, 2, names=("ada", "bob")), tell=tell).lead()
+    assert outcome.open == ()
+    assert not [line for line in told if "late" in line]
+    assert outcome.faults == ()

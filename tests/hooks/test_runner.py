@@ -135,10 +135,10 @@ def test_a_block_decision_refuses_with_its_reason(desk: Desk) -> None:
         '{"decision": "deny", "reason": "x"}',
         '{"decision": ["block"]}',
         '{"decision": "block", "reason": 3}',
-        '{"a": ' * 50_000,
-        '{"decision": "block", "reason": "' + "x" * 70_000 + '"}',
+        pytest.param('{"a": ' * 50_000, id="deep"),
+        pytest.param('{"decision": "block", "reason": "' + "x" * 70_000 + '"}', id="long"),
         '{"decision": "block"} and more',
-        '{"decision": "block"}' + " " * 70_000 + "and more",
+        pytest.param('{"decision": "block"}' + " " * 70_000 + "and more", id="far"),
     ],
 )
 def test_a_reply_nobody_can_obey_is_reported_and_not_obeyed(reply: str, desk: Desk) -> None:

@@ -232,9 +232,11 @@ def test_it_begins_when_it_is_time_or_forced_and_never_beside_another(
 
     first = jobs.start(dream(few, "wait('/nowhere')", force=True))
     until(lambda: jobs.get(first.id).facts.get("stage") == "orient", timeout=20)
-    second = jobs.run(dream(few, force=True), timeout=50)
-    assert second.end is not None
-    assert "a dream is at work" in second.end.error
+    for force in (True, False):
+        with pytest.raises(DreamHeld, match=rf"a dream is at work on .* \({first.id}\)\.") as held:
+            jobs.start(dream(few, force=force))
+        assert held.value.held_by == ("running",)
+    assert [job.id for job in jobs.list(ended=True)] == [first.id]
     assert jobs.get(first.id).status.value == "running"
 
 

@@ -263,6 +263,10 @@ def test_the_timeline_tells_who_had_a_task_and_which_jobs_ran(yard: taskyard.Yar
     assert [lane.name for lane in view.timeline().lanes] == ["ada", "shells"]
 
 
+def living_of(yard: taskyard.Yard, jobs: list[str]) -> int:
+    return sum(not yard.jobs.get(job).is_final for job in jobs)
+
+
 @pytest.mark.req("U-02")
 def test_the_pill_counts_what_lives_after_any_sequence_of_acts(yard: taskyard.Yard, live: Live) -> None:
     view = live.watch()
@@ -281,7 +285,6 @@ def test_the_pill_counts_what_lives_after_any_sequence_of_acts(yard: taskyard.Ya
             mine.append(yard.jobs.run(taskyard.Shell("true")).id)
         else:
             getattr(yard.jobs, act)(chance.choice(living))
-        count = sum(not yard.jobs.get(job).is_final for job in mine)
-        until_shown(view, lambda snapshot, count=count: snapshot.pill.running == count)  # type: ignore[misc]
+        until_shown(view, lambda snapshot: snapshot.pill.running == living_of(yard, mine))
     yard.jobs.stop(*mine)
     until_shown(view, lambda snapshot: snapshot.pill.text == "")

@@ -157,6 +157,7 @@ def test_a_cancelled_task_ends_with_everything_it_started(home: Path) -> None:
 
 
 @pytest.mark.req("T-02", "B-07")
+@pytest.mark.usefixtures("cold")
 def test_a_task_goes_on_and_answers_after_its_server_was_killed(home: Path) -> None:
     async def first(found: list[str]) -> None:
         async with stdio_client(home, "--list", "killed-demo", env=SOON, extensions=[Tasks()]) as client:

@@ -206,9 +206,13 @@ def misfits(draw: st.DrawFn, schema: dict[str, Any]) -> dict[str, Any]:
         return dict(texts)
     if way == "unknown":
         return {**texts, draw(st.text(max_size=30).filter(lambda name: name not in fields)): draw(JSON)}
-    wrong: Any = draw(st.sampled_from([{"x": [{}]}, [[{}]], [None, 1], 1e300, {"": None}]))
-    name = draw(st.sampled_from([field for field in fields if field != "metadata"]))
-    return {**texts, name: wrong}
+    name = draw(st.sampled_from(fields))
+    objects: list[Any] = [] if _takes_objects(schema["properties"][name]) else [{"x": [{}]}, {"": None}]
+    return {**texts, name: draw(st.sampled_from([[[{}]], [None, 1], 1e300, *objects]))}
+
+
+def _takes_objects(field: dict[str, Any]) -> bool:
+    return any(kind.get("type") == "object" for kind in (field, *field.get("anyOf", ())))
 
 
 @pytest.mark.req("T-01", "T-02", "T-03")

@@ -32,6 +32,7 @@ def filled(count: int = 2) -> taskyard.Yard:
 
 @pytest.mark.req("T-05")
 @pytest.mark.parametrize("mode", BOTH)
+@pytest.mark.usefixtures("cold")
 def test_it_serves_the_current_protocol_and_the_one_before(mode: Mode) -> None:
     async def body(model: Model) -> None:
         assert model.client.protocol_version == ("2026-07-28" if mode == "auto" else "2025-11-25")

@@ -147,6 +147,7 @@ def test_the_token_is_made_once_and_only_its_owner_can_read_it() -> None:
 
 
 @pytest.mark.req("T-05")
+@pytest.mark.usefixtures("cold")
 def test_a_token_of_ones_own_is_in_no_log_no_argument_and_no_job() -> None:
     with HttpServer(TASKYARD_MCP_TOKEN=SECRET) as server:
         assert server.ready["token_file"] is None

@@ -11,6 +11,7 @@ import anyio
 import pytest
 
 from support.dreams import PRIOR, Memory
+from support.jobs import wait_until_told
 from support.mcp_server import Model, Said, talk
 from support.wait import until
 from taskyard.kinds.dream import Dream
@@ -193,7 +194,7 @@ def test_one_who_takes_no_input_says_so() -> None:
 def test_notices_ride_also_on_the_answer_that_a_command_goes_on_in_the_background() -> None:
     async def body(model: Model) -> None:
         first = (await model.call("Bash", command="true", run_in_background=True)).data["task_id"]
-        await anyio.to_thread.run_sync(lambda: Jobs(home()).wait(first, timeout=20))
+        await anyio.to_thread.run_sync(lambda: wait_until_told(Jobs(home()), first))
         goes_on = await model.call("Bash", command="sleep 60")
         assert "goes on in the background" in goes_on.text
         assert [notice["task_id"] for notice in goes_on.notices] == [first]

@@ -17,7 +17,7 @@ from mcp.shared.exceptions import MCPError
 from mcp_types import ResourceUpdatedNotification, TextResourceContents
 
 import taskyard
-from support.jobs import marked
+from support.jobs import marked, wait_until_told
 from support.mcp_clients import MODES, run, stdio_client
 from support.wait import until
 from taskyard.kinds.shell import Shell
@@ -93,7 +93,7 @@ def test_what_is_read_is_bounded_and_counts_for_nobody(home: Path) -> None:
             started = await client.call_tool("Bash", {"command": "seq 100000; echo THE END", "run_in_background": True})
             assert started.structured_content is not None
             job_id = started.structured_content["task_id"]
-            await anyio.to_thread.run_sync(lambda: Jobs(str(home)).wait(job_id, timeout=20))
+            await anyio.to_thread.run_sync(lambda: wait_until_told(Jobs(str(home)), job_id))
             text = await read(client, f"taskyard://jobs/{job_id}/output")
             assert len(text) <= 1000
             assert text.startswith("[Truncated. Full output: ")
@@ -296,6 +296,7 @@ def test_nobody_can_be_subscribed_to_everything(home: Path) -> None:
 
 @pytest.mark.req("L-18")
 @pytest.mark.parametrize("mode", MODES)
+@pytest.mark.usefixtures("cold")
 def test_a_server_with_subscriptions_ends_when_its_client_does(home: Path, mode: str) -> None:
     async def work() -> None:
         async with stdio_client(home, "--list", "ends-with-us", mode=mode) as client:

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 import sys
+import time
 from pathlib import Path
 
 import pytest
 
 from support.cli import process, taskyard
+from support.job_outputs import ended_by_hand
+from taskyard.clock import now_ms
 from taskyard.errors import BadValue
 from taskyard.kinds.agent import Agent
 from taskyard.kinds.shell import Shell
-from taskyard.runtime.families import of_task, with_all_inside
+from taskyard.runtime.families import note_task, of_task, with_all_inside
+from taskyard.runtime.gc import collect
 from taskyard.runtime.jobs import Jobs
 
 pytestmark = pytest.mark.req("U-05")
@@ -78,3 +83,29 @@ def test_what_is_no_task_is_refused_and_nothing_is_started(tmp_path: Path, task:
         jobs.start(Agent("go", command=["true"], task=task))
     assert jobs.list(ended=True) == []
     assert not (tmp_path / "home" / "task-jobs").exists()
+
+
+def test_what_was_noted_of_a_task_goes_with_the_last_of_its_jobs_once_it_is_old(tmp_path: Path) -> None:
+    day = 86_400.0
+    home, noted = str(tmp_path), tmp_path / "task-jobs"
+    old, newer = (ended_by_hand(tmp_path, at=now_ms() - int(days * day * 1000)).id for days in (9, 3))
+    for task, job in (("demo/7", old), ("demo/7", newer), ("demo/8", old), ("shop/1", old)):
+        note_task(home, task, job)
+    (noted / "demo" / "9").mkdir()
+    (noted / "demo" / "9" / "by-hand.txt").touch()
+    (noted / "planted").symlink_to(tmp_path)
+
+    def left(*, days: float) -> list[str]:
+        collect(home, quota=10**12, age_limit=days * day)
+        return sorted(str(path.relative_to(noted)) for path in noted.glob("*/*/*") if "planted" not in path.parts)
+
+    every = [*sorted([f"demo/7/{old}", f"demo/7/{newer}"]), f"demo/8/{old}", "demo/9/by-hand.txt", f"shop/1/{old}"]
+    assert left(days=5) == every  # the old one is gone, but what it took is still of interest
+    assert not (tmp_path / "jobs" / old).exists()
+    long_ago = time.time() - 6 * day
+    for folder in noted.glob("*/*"):
+        os.utime(folder, (long_ago, long_ago))
+    assert left(days=5) == [*sorted([f"demo/7/{old}", f"demo/7/{newer}"]), "demo/9/by-hand.txt"]
+    assert sorted(os.listdir(noted)) == ["demo", "planted"]
+    assert left(days=2) == ["demo/9/by-hand.txt"]
+    assert os.listdir(noted / "demo") == ["9"]

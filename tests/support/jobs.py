@@ -37,3 +37,9 @@ def kill_keeper(jobs: Jobs, job: Job) -> None:
     assert keeper
     os.kill(keeper, signal.SIGKILL)
     until(lambda: keeper_of(folder) is None)
+
+
+def wait_until_told(jobs: Jobs, job_id: str) -> None:
+    """Wait for a job's end and, a moment later, for its notice to be on its way."""
+    jobs.wait(job_id, timeout=20)
+    until(lambda: not os.path.lexists(JobFolder(jobs.home, job_id).notice), what="the notice to be sent")

@@ -11,6 +11,7 @@ import pytest
 
 import taskyard
 from taskyard.clock import now_ms
+from taskyard.disk.kernel_lock import RangeLock
 
 
 def opened(tmp_path: Path, agent: str | None) -> taskyard.Yard:
@@ -123,6 +124,44 @@ def test_releasing_what_an_agent_had_passes_over_what_it_no_longer_has(
         assert [task.id for task in lead.tasks.release_all("ada")] == ["3"]
 
 
+@pytest.mark.req("L-09", "L-04")
+def test_a_task_that_somebody_has_locked_keeps_no_other_from_coming_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TASKYARD_LOCK_TIMEOUT", "0.2")
+    with opened(tmp_path, "lead") as lead, opened(tmp_path, "ada") as ada:
+        for number in ("1", "2", "3"):
+            lead.tasks.create(f"Task {number}")
+            lease = ada.tasks.claim(number, lease=0.001).lease
+        assert lease is not None and lease.expires is not None
+        while now_ms() <= lease.expires:
+            pass
+        with RangeLock(str(tmp_path / "claims" / ".taskyard" / "lock")) as lock:
+            lock.take(1, timeout=20.0, what="a test's task")
+            assert [task.owner for task in lead.tasks.list()] == ["ada", None, None]
+        assert [task.owner for task in lead.tasks.list()] == [None, None, None]
+
+
+@pytest.mark.req("L-11", "L-04")
+def test_a_task_that_somebody_has_locked_keeps_no_others_change_by_hand_from_the_log(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TASKYARD_LOCK_TIMEOUT", "0.2")
+    with opened(tmp_path, "lead") as lead:
+        files = [tmp_path / "claims" / f"{lead.tasks.create('Old words').id}.json" for _ in range(3)]
+        for file in files:
+            file.write_text(file.read_text(encoding="utf-8").replace("Old words", "New words"), encoding="utf-8")
+
+        def known() -> list[str]:
+            lead.tasks.list()
+            return [task for change in lead.tasks.log() if change.act.cause == "external" for task in change.tasks]
+
+        with RangeLock(str(tmp_path / "claims" / ".taskyard" / "lock")) as lock:
+            lock.take(1, timeout=20.0, what="a test's task")
+            assert sorted(known()) == ["2", "3"]
+        assert sorted(known()) == ["1", "2", "3"]
+
+
 @pytest.mark.req("L-09")
 def test_the_lead_hears_once_of_a_task_set_aside_and_who_takes_it_starts_afresh(tmp_path: Path) -> None:
     with opened(tmp_path, "lead") as lead, opened(tmp_path, "ada") as ada:
@@ -137,7 +176,8 @@ def test_the_lead_hears_once_of_a_task_set_aside_and_who_takes_it_starts_afresh(
 
         assert lead.tasks.get("1").is_held
         assert lead.tasks.claim_next(agent="lead") is None
-        assert ["set aside" in message.text for message in lead.mail.peek("lead")] == [True]
+        [told] = lead.mail.peek("lead")
+        assert "set aside" in told.text and "`taskyard task assign 1 AGENT --list claims`" in told.text
 
         taken = lead.tasks.claim("1")
         assert not taken.is_held and "taskyard" not in taken.metadata

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +13,10 @@ import pytest
 
 import taskyard
 from support.teams import SOON, easily, team, until
+from support.wait import until as wait_until
 from taskyard import TaskStatus, Teammate
 from taskyard.disk.kernel_lock import RangeLock
+from taskyard.tasklist.service import TaskList
 from taskyard.teamwork import Turn, Working
 
 CONFIG: dict[str, Any] = {
@@ -94,6 +97,43 @@ def test_a_task_that_was_taken_away_meanwhile_is_let_go_and_counts_for_nothing()
             assert ended.facts["completed"] == ["3"]
 
     asyncio.run(scene())
+
+
+@pytest.mark.req("L-16", "M-04")
+def test_what_it_is_given_while_it_looks_comes_before_what_is_anybodys(monkeypatch: pytest.MonkeyPatch) -> None:
+    worked: list[str] = []
+
+    async def work(turn: Turn) -> str:
+        assert turn.task is not None
+        worked.append(turn.task.subject)
+        return "done"
+
+    async def scene() -> None:
+        async with team() as yard:
+            job = await yard.jobs.start(Working(Teammate("ada", "crew", until="stopped"), work))
+            await until(lambda: yard.jobs.get(job.id).facts["isIdle"])
+            looked, meanwhile = TaskList.list, [True]
+
+            def told() -> str:
+                return yard.mail.send("lead", "ada", type="task_assignment", data={"taskId": "9"}).id
+
+            def look(self: TaskList, **how: Any) -> object:
+                found = looked(self, **how)
+                if threading.current_thread().name.startswith("taskyard-team") and meanwhile:
+                    meanwhile.clear()
+                    for subject, owner in (("Open", None), ("Given", "ada"), ("Open too", None)):
+                        yard.tasks.create(subject, owner=owner)
+                    sent = told()
+                    wait_until(lambda: yard.mail.receipt(sent) == "read", timeout=SOON)
+                return found
+
+            monkeypatch.setattr(TaskList, "list", look)
+            told()
+            await until(lambda: len(worked) == 3)
+            await yard.jobs.stop(job.id)
+
+    asyncio.run(scene())
+    assert worked == ["Open", "Given", "Open too"]
 
 
 @pytest.mark.req("L-10", "L-09")

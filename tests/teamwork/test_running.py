@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from support.teams import team, until
+from support.teams import SOON, team, until
 from taskyard import Teammate, trust
 from taskyard.teamwork import Turn, Working, run
 
@@ -42,6 +42,34 @@ def test_a_hook_may_send_a_teammate_on_before_it_idles(tmp_path: Path, outside: 
     asked = json.loads((tmp_path / "asked").read_text(encoding="utf-8"))
     assert (asked["hook_event_name"], asked["teammate_name"], asked["team_name"]) == ("TeammateIdle", "ada", "crew")
     assert [prompt.partition("\n\n")[2] for prompt in prompts] == ["You are not done yet:\n\nTidy up."]
+
+
+@pytest.mark.req("H-01", "M-04")
+def test_one_that_a_hook_keeps_busy_is_not_woken_in_place_of_one_that_waits(
+    outside: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TASKYARD_POLL_INTERVAL", "600")  # nobody looks but for news
+    hooks(outside, TeammateIdle="grep -q bob || { echo 'Tidy up.' >&2; exit 2; }")
+    busy, done = asyncio.Event(), asyncio.Event()
+
+    async def work(turn: Turn) -> str:
+        if turn.who.name == "ada":
+            busy.set()
+            await done.wait()
+        return "done"
+
+    async def scene() -> None:
+        async with team() as yard:
+            ada = await yard.jobs.start(Working(Teammate("ada", "crew", until="stopped"), work))
+            await asyncio.wait_for(busy.wait(), SOON)
+            bob = await yard.jobs.start(Working(Teammate("bob", "crew", until="stopped"), work))
+            await until(lambda: len(yard.mail.peek("lead")) == 1)
+            task = yard.tasks.create("For whoever waits")
+            await until(lambda: yard.tasks.get(task.id).is_done)
+            done.set()
+            await yard.jobs.stop(ada.id, bob.id)
+
+    asyncio.run(scene())
 
 
 @pytest.mark.req("H-01")

@@ -85,11 +85,13 @@ def _serve(args: Args, debounce: float) -> int:
         def stop(number: int, frame: object) -> None:
             server.close()
 
+        signal.set_wakeup_fd(server.wake_fd, warn_on_full_buffer=False)
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             signal.signal(number, stop)
         answer(args, lambda: {"socket": path}, lambda: [f"Events are told at {safe(path)}."], ids=[path])
         sys.stdout.flush()
         server.serve()
+        signal.set_wakeup_fd(-1)
     return 0
 
 

@@ -33,7 +33,7 @@ def _arguments(parser: Parser) -> None:
 
 def _run(args: Args) -> int:
     from taskyard.runtime.gc import collect
-    from taskyard.runtime.worktrees import settle_all
+    from taskyard.runtime.worktree_care import settle_all
 
     settings = config.load()
     age_limit = settings.job_age_limit if args.older_than is None else args.older_than

@@ -7,6 +7,7 @@ import sys
 from taskyard.cli.command import Command
 from taskyard.cli.output import is_terminal
 from taskyard.errors import MissingExtra, UsageError
+from taskyard.loading import Loading
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -54,7 +55,8 @@ def _run(args: Args) -> int:
 
 def _serve_stdio(args: Args) -> int:
     try:
-        from taskyard.mcp_server import server
+        with Loading():
+            from taskyard.mcp_server import server
     except ModuleNotFoundError as error:
         raise MissingExtra("The MCP server", "mcp", error.name or "") from error
     if is_terminal(sys.stdin) and not args.quiet:
@@ -65,7 +67,8 @@ def _serve_stdio(args: Args) -> int:
 
 def _serve_http(args: Args) -> int:
     try:
-        from taskyard.mcp_server.http import serving
+        with Loading():
+            from taskyard.mcp_server.http import serving
     except ModuleNotFoundError as error:
         raise MissingExtra("The MCP server", "mcp", error.name or "") from error
     wish = serving.Wish(

@@ -16,9 +16,10 @@ import time
 from taskyard.crew import asking, tmux
 from taskyard.crew.ending import end_command, end_process
 from taskyard.disk.processes import process_alive
-from taskyard.errors import Damaged, JobNotFound, MemberNotStarted
+from taskyard.errors import JobNotFound, MemberNotStarted
 from taskyard.kinds.shell import Shell
 from taskyard.runtime.folder import JobFolder
+from taskyard.runtime.model import JobStatus
 from taskyard.shapes import as_object, as_text
 from taskyard.tasklist import team_record
 from taskyard.typed import NamedTuple
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from taskyard.app import Yard
     from taskyard.crew.wish import Wish
     from taskyard.runtime.kind import Wanted
+    from taskyard.runtime.model import Job
     from taskyard.tasklist.team_record import Team
 
 #: Seconds a member may take from its start to its joining: an interpreter, a few modules, a few files.
@@ -74,32 +76,34 @@ def confirm(yard: Yard, team: str, hand: Hand, *, patience: float = PATIENCE) ->
     Raises:
         MemberNotStarted: it did not in time, or died before; nothing of it is left.
     """
-    deadline = time.monotonic() + patience
-    while True:
-        job = yard.jobs.get(hand.job_id)
-        if _has_joined(yard, team, hand.name):
-            if hand.pane is not None:
-                _note_window(yard, team, hand.name)
-            return
-        if job.is_final:
-            if job.end is not None and job.end.status.value == "completed":
-                return
-            why = (job.end.error if job.end is not None else "") or "it ended before it had joined"
-            break
-        if time.monotonic() > deadline:
-            waits = f"; it waits for {job.waits_for}" if job.waits_for else ""
-            why = f"it did not join within {patience:.0f} s{waits}"
-            break
+    began = time.monotonic()
+    while not has_come(yard, team, hand, yard.jobs.get(hand.job_id), began=began, patience=patience):
         time.sleep(_LOOK)
+
+
+def has_come(yard: Yard, team: str, hand: Hand, job: Job, *, began: float, patience: float = PATIENCE) -> bool:
+    """Whether a member that was started at `began` (monotonic) has joined its team, or is done already.
+
+    Its job says so itself, once it has: another of its name in the team is another member.
+
+    Raises:
+        MemberNotStarted: it did not in time, or died before; nothing of it is left.
+    """
+    if instance := as_text(job.facts.get("instance")):
+        if hand.pane is not None:
+            _note_window(yard, team, instance)
+        return True
+    if job.is_final:
+        if job.status is JobStatus.COMPLETED:
+            return True
+        why = (job.end.error if job.end is not None else "") or "it ended before it had joined"
+    elif time.monotonic() - began > patience:
+        waits = f"; it waits for {job.waits_for}" if job.waits_for else ""
+        why = f"it did not join within {patience:.0f} s{waits}"
+    else:
+        return False
     let_go(yard, hand)
     raise MemberNotStarted(hand.name, team, why)
-
-
-def _has_joined(yard: Yard, team: str, name: str) -> bool:
-    try:
-        return yard.teams.get(team).member(name) is not None
-    except Damaged:
-        return False
 
 
 def let_go(yard: Yard, hand: Hand, *, grace: float | None = None) -> bool:
@@ -146,14 +150,14 @@ def _closed(window: tmux.Window) -> bool:
     return end_process(window.pid, window.start, patience=2.0, grace=2.0)
 
 
-def _note_window(yard: Yard, team: str, name: str) -> None:
+def _note_window(yard: Yard, team: str, instance: str) -> None:
     """Let the team's record say that a member lives in a window."""
 
     def noted(was: Team | None) -> Team | None:
-        there = was.member(name) if was is not None else None
-        if was is None or there is None:
-            return was
-        return was._replace(members=tuple(m._replace(kind="tmux") if m is there else m for m in was.members))
+        if was is None:
+            return None
+        members = (m._replace(kind="tmux") if m.instance == instance else m for m in was.members)
+        return was._replace(members=tuple(members))
 
     team_record.change(yard.home, team, noted)
 

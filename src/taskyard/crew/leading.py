@@ -65,6 +65,7 @@ class Lead:
         self._team = course.wish.team
         self._me = yard.agent or ""
         self._hands: dict[str, Hand] = {}
+        self._coming: dict[str, float] = {}  # members that have yet to join, and when each was started
         self._asked: dict[str, str] = {}
         self._hosts: set[str] = set()
         self._told: set[tuple[str, str | None]] = set()
@@ -101,6 +102,11 @@ class Lead:
 
     def _hire(self, count: int) -> None:
         """Start several at once, and see each of them come."""
+        for hand in self._start(count):
+            hiring.confirm(self._yard, self._team, hand)
+            self._welcome(hand)
+
+    def _start(self, count: int) -> list[Hand]:
         started: list[Hand] = []
         names = [next(self._names) for _ in range(count)]
         for hand in hiring.start(self._yard, self._course.wish, names, place=self._course.place):
@@ -108,12 +114,36 @@ class Lead:
             self._hosts.update([hand.host] if hand.host else [])
             self._tally.jobs.append(hand.job_id)
             started.append(hand)
-        for hand in started:
-            hiring.confirm(self._yard, self._team, hand)
-            where = f" in window {hand.pane.pane} of {hand.pane.session}" if hand.pane is not None else ""
-            self._say(f"{hand.name} joins as {hand.job_id}{where}")
+        return started
+
+    def _welcome(self, hand: Hand) -> None:
+        where = f" in window {hand.pane.pane} of {hand.pane.session}" if hand.pane is not None else ""
+        self._say(f"{hand.name} joins as {hand.job_id}{where}")
+
+    def _has_come(self, hand: Hand, job: Job) -> bool:
+        """Whether a member is there; of one that was started in place of another, that shows by and by."""
+        began = self._coming.get(hand.name)
+        if began is None:
+            return True
+        try:
+            if not hiring.has_come(self._yard, self._team, hand, job, began=began):
+                return False
+        except MemberNotStarted as error:
+            self._did_not_come(error)
+            return False
+        del self._coming[hand.name]
+        self._welcome(hand)
+        return True
+
+    def _did_not_come(self, error: MemberNotStarted) -> None:
+        self._hands.pop(error.member, None)
+        self._coming.pop(error.member, None)
+        self._tally.died += 1
+        self._say(str(error))
 
     def _look_at(self, hand: Hand, job: Job) -> None:
+        if not self._has_come(hand, job):
+            return
         question = str(job.facts.get("question", "")) if job.needs_input else ""
         if job.needs_input and self._asked.get(hand.name) != question:
             self._say(news.of_question(hand.name, job))
@@ -140,11 +170,11 @@ class Lead:
             return
         self._tally.replaced += 1
         try:
-            self._hire(1)
+            [hand] = self._start(1)
         except MemberNotStarted as error:
-            self._hands.pop(error.member, None)
-            self._tally.died += 1
-            self._say(str(error))
+            self._did_not_come(error)
+        else:
+            self._coming[hand.name] = time.monotonic()
 
     # -- one round ---------------------------------------------------------------------------
 

@@ -13,8 +13,8 @@ from taskyard.errors import Damaged, NotFound
 from taskyard.runtime.folder import JobFolder
 from taskyard.runtime.follow_output import follow_output
 from taskyard.runtime.output import Output
-from taskyard.shapes import as_object, as_text
-from taskyard.view.text import safe
+from taskyard.shapes import as_object
+from taskyard.view.agent_text import spoken
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,9 +23,6 @@ if TYPE_CHECKING:
     from taskyard.app import Yard
     from taskyard.kinds.teammate import Teammate
     from taskyard.runtime.model import Job
-
-#: Characters of one line that are shown.
-_LONGEST = 2_000
 
 
 def run_member(yard: Yard, spec: Teammate, *, started: Callable[[str], None], show: Callable[[str], None]) -> Job:
@@ -78,15 +75,4 @@ def shown(line: str) -> str:
         entry = as_object(json.loads(line)) if line.strip() else None
     except (ValueError, RecursionError):
         return ""
-    if entry is None:
-        return ""
-    kind, text = as_text(entry.get("type")), safe(as_text(entry.get("text"))[:_LONGEST], lines=True).strip()
-    if kind == "assistant":
-        return text
-    if kind == "tool_use":
-        return f"[{safe(as_text(entry.get('name')))}]"
-    if kind == "question":
-        return f"? {text}"
-    if kind in ("prompt", "user"):
-        return f"> {text.splitlines()[0]}" if text else ""
-    return ""
+    return "" if entry is None else spoken(entry)

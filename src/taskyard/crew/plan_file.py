@@ -21,7 +21,7 @@ from taskyard.names import check_name, nearest
 from taskyard.shapes import as_list, as_object
 from taskyard.tasklist.circles import refuse_circles
 from taskyard.tasklist.extras import EXTRAS
-from taskyard.tasklist.formats.imported import Imported, check_key, imported
+from taskyard.tasklist.formats.imported import MOST_BLOCKERS, Imported, check_key, imported
 from taskyard.typed import NamedTuple
 from taskyard.workflows import reading
 
@@ -68,6 +68,7 @@ class _Reading:
 
     def __init__(self, file: str, lines: Lines) -> None:
         self._file, self._lines = file, lines
+        self._waiting: list[str] = []  # what each task calls those it waits for, in the order of the file
 
     def plan(self, raw: object) -> Plan:
         top = {"tasks": raw} if as_list(raw) is not None else as_object(raw)
@@ -100,6 +101,7 @@ class _Reading:
         if "needs" in given and "blocked_by" in given:
             self._refuse((*path, "needs"), f"{where}: `needs` and `blocked_by` mean the same: use one")
         fields = {name: given[name] for name in _FIELDS if name in given}
+        self._waiting.append("needs" if "needs" in given else "blocked_by")
         fields["blocked_by"] = self._waits(given, path, where)
         extras = {name: given[name] for name in EXTRAS if name in given and name != "parent"}
         if isinstance(extras.get("acceptance"), str):
@@ -111,12 +113,17 @@ class _Reading:
             self._refuse((*path, field), f"{where}: {error}")
 
     def _waits(self, given: Mapping[str, object], path: Path, where: str) -> list[object]:
-        name = "needs" if "needs" in given else "blocked_by"
+        name = self._waiting[-1]
         value = given.get(name, [])
         is_one = isinstance(value, (str, int)) and not isinstance(value, bool)
         listed: list[object] | None = [value] if is_one else as_list(value)
-        if listed is None:
-            self._refuse((*path, name), f"{where}: `{name}` must be an id or a list of ids")
+        if listed is None or len(listed) > MOST_BLOCKERS:
+            self._refuse((*path, name), f"{where}: `{name}` must be an id or a list of ids, {MOST_BLOCKERS:,} at most")
+        for key in listed:
+            try:
+                check_key(key)
+            except (BadText, BadValue) as error:
+                self._refuse((*path, name), f"{where}: `{name}` names {shown(key)}: {error}")
         return listed
 
     def _check_references(self, found: Sequence[Imported], base: Path) -> None:
@@ -126,7 +133,10 @@ class _Reading:
                 self._refuse((*base, at, "id"), f"{task.where}: the id {shown(task.key)} is another task's")
             seen.add(task.key)
         for at, task in enumerate(found):
-            for field, keys in (("blocked_by", task.blocked_by), ("parent", (task.parent,) if task.parent else ())):
+            for field, keys in (
+                (self._waiting[at], task.blocked_by),
+                ("parent", (task.parent,) if task.parent else ()),
+            ):
                 for key in keys:
                     self._check_known(key, seen, (*base, at, field), f"{task.where}: `{field}`")
         try:
@@ -149,8 +159,6 @@ class _Reading:
                 self._refuse((*path, name), f"{where}: it has no key {shown(name)}; {hint}")
 
     def _refuse(self, path: Path, why: str) -> NoReturn:
-        if path and path[-1] == "blocked_by" and path not in self._lines:
-            path = (*path[:-1], "needs")
         line = 0
         while not (line := self._lines.get(path, 0)) and path:
             path = path[:-1]

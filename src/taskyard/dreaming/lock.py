@@ -16,6 +16,7 @@ from taskyard.disk.kernel_lock import RangeLock, is_held
 from taskyard.dreaming.gate import RUNNING
 from taskyard.errors import DreamHeld
 from taskyard.runtime.ending import read
+from taskyard.runtime.ids import is_job_id
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ def hold(side: Side) -> RangeLock:
     lock = RangeLock(side.lock)
     try:
         if not lock.try_take(0):
-            raise DreamHeld([RUNNING], f"a dream is at work on {side.memory}")
+            raise _held(side)
     except BaseException:
         lock.close()
         raise
@@ -43,6 +44,22 @@ def hold(side: Side) -> RangeLock:
 def is_running(side: Side) -> bool:
     """Whether somebody is at it, by the kernel's word."""
     return side.is_there() and is_held(side.lock)
+
+
+def refuse_beside(side: Side) -> None:
+    """Refuse while somebody is at it: two never work on one memory, forced or not.
+
+    Raises:
+        DreamHeld: names the job that is at it.
+    """
+    if is_running(side):
+        raise _held(side)
+
+
+def _held(side: Side) -> DreamHeld:
+    job = (read_claim(side) or {}).get("job")
+    named = f" ({job})" if is_job_id(job) else ""  # a claim is written a moment after the lock is taken
+    return DreamHeld([RUNNING], f"a dream is at work on {side.memory}{named}")
 
 
 def last_done(side: Side) -> int:

@@ -11,7 +11,8 @@ from __future__ import annotations
 import os
 
 from taskyard import config, engines, paths
-from taskyard.dreaming import memory, sources, standing
+from taskyard.dreaming import lock, memory, sources, standing
+from taskyard.dreaming.side import Side
 from taskyard.dreaming.sources.source import Project
 from taskyard.engines.choice import chosen
 from taskyard.engines.engine import Brief
@@ -60,7 +61,7 @@ class Dream(NamedTuple):
 
         Raises:
             BadValue, EngineNotFound, UsageError: something in it cannot be.
-            DreamHeld: it is not the time.
+            DreamHeld: it is not the time, or another is at work.
         """
         settings = config.load()
         self._check()
@@ -70,6 +71,8 @@ class Dream(NamedTuple):
         place, names = self.place(settings), self.names(settings)
         for name in names:
             sources.find(name)
+        if not self.dry_run:
+            lock.refuse_beside(Side(place))
         if not self.force and not self.dry_run:
             standing.refuse(standing.stands(place, names, self.project(), settings))
         return Wanted(

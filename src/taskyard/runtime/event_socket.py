@@ -65,6 +65,11 @@ class EventSocket:
         self._woken, self._wake = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
         self._listener = _listening(path)
 
+    @property
+    def wake_fd(self) -> int:
+        """For `signal.set_wakeup_fd`: a signal that comes just before `serve` falls asleep is heard as well."""
+        return self._wake
+
     def serve(self) -> None:
         """Answer until `close`."""
         poll = select.poll()

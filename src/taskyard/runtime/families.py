@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import time
 
 from taskyard.disk import files
 from taskyard.errors import BadValue, StorageError, TaskyardError
@@ -70,6 +71,48 @@ def of_task(home: str, task: str) -> list[Job]:
     found = _looked_at(home, _listed(_folder(home, checked(task))))
     parts = {job.id: part_of(home, task, job.id) for job in found}
     return [job._replace(facts={**job.facts, PART: parts[job.id]}) if parts[job.id] else job for job in found]
+
+
+def forget_old(home: str, *, age: float) -> None:
+    """Forget which jobs were started for a task once all of them are gone, and none was noted for `age` seconds.
+
+    Raises:
+        StorageError: the disk refused.
+    """
+    before = time.time() - age
+    for place in _folders(f"{home}/task-jobs"):
+        for folder in _folders(place):
+            names = _listed(folder)
+            if _changed(folder) < before and not any(os.path.lexists(JobFolder(home, name).path) for name in names):
+                for name in names:
+                    files.remove(f"{folder}/{name}")
+                _remove_if_empty(folder)
+        _remove_if_empty(place)
+
+
+def _folders(path: str) -> list[str]:
+    """The folders in a folder; a planted link is none."""
+    try:
+        with os.scandir(path) as found:
+            return sorted(entry.path for entry in found if entry.is_dir(follow_symlinks=False))
+    except FileNotFoundError:
+        return []
+    except OSError as error:
+        raise files.storage_error(path, error) from error
+
+
+def _changed(folder: str) -> float:
+    try:
+        return os.lstat(folder).st_mtime
+    except OSError as error:
+        raise files.storage_error(folder, error) from error
+
+
+def _remove_if_empty(folder: str) -> None:
+    try:
+        os.rmdir(folder)
+    except OSError:
+        pass  # another job was noted there this moment, or something foreign lies in it
 
 
 def with_all_inside(home: str, jobs: Iterable[Job]) -> list[Job]:

@@ -16,7 +16,7 @@ from taskyard.disk import files
 from taskyard.disk.kernel_lock import RangeLock
 from taskyard.errors import StorageError, TaskyardError
 from taskyard.message_ids import lone_id, sender_of
-from taskyard.runtime import ended, spending
+from taskyard.runtime import ended, families, spending
 from taskyard.runtime.ending import read
 from taskyard.runtime.folder import JobFolder, living_folder, outbox
 from taskyard.runtime.ids import is_job_id
@@ -35,6 +35,9 @@ if TYPE_CHECKING:
 
 #: Seconds between two collections that nobody asked for.
 HOURLY = 3600
+
+#: Seconds after which no more worktrees are settled by somebody who wants to start a job; the next hour goes on.
+_MOMENT = 2.0
 
 #: A job this fresh, in seconds, may be in somebody's eyes; the quota can wait for it.
 GRACE = 30
@@ -112,7 +115,9 @@ def collect(
             files.remove(path)
         store = look(home)
         chosen = choose(store, now=now, quota=quota, age_limit=age_limit)
-        return Collected(tuple(one for one in chosen if _remove(home, one)), store, len(remains))
+        removed = tuple(one for one in chosen if _remove(home, one))
+        families.forget_old(home, age=age_limit)
+        return Collected(removed, store, len(remains))
 
 
 def maybe_collect(home: str, settings: Settings) -> Collected | None:
@@ -125,9 +130,14 @@ def maybe_collect(home: str, settings: Settings) -> Collected | None:
         if not _is_due(stamp):
             return None
         files.replace(stamp, b"")  # first, so that others who start jobs now do not follow us
-        return collect(home, quota=settings.job_store_quota, age_limit=settings.job_age_limit, timeout=0.0)
+        done = collect(home, quota=settings.job_store_quota, age_limit=settings.job_age_limit, timeout=0.0)
+        if os.path.isdir(f"{home}/worktrees"):
+            from taskyard.runtime.worktree_care import settle_abandoned
+
+            settle_abandoned(home, seconds=_MOMENT)
     except TaskyardError:
         return None
+    return done
 
 
 def choose(store: Store, *, now: int, quota: int, age_limit: float) -> tuple[Ended, ...]:

@@ -11,6 +11,8 @@ merge or rebase half done. Else it is kept, and why is said.
     making     nobody has worked in it yet
     made       somebody may have
     removing   there was nothing in it
+
+One that was kept for the work in it has `kept` there: a person decides about it, and only they have it looked at again.
 """
 
 from __future__ import annotations
@@ -20,7 +22,7 @@ import os
 
 from taskyard.disk import files
 from taskyard.disk.kernel_lock import RangeLock
-from taskyard.errors import StorageError, TaskyardError
+from taskyard.errors import StorageError
 from taskyard.runtime.ending import read
 from taskyard.runtime.git import git
 from taskyard.runtime.ids import is_job_id
@@ -40,6 +42,9 @@ _LONG = 600.0
 _HALF_DONE = ("MERGE_HEAD", "CHERRY_PICK_HEAD", "REVERT_HEAD", "BISECT_LOG", "rebase-merge", "rebase-apply")
 
 _MAKING, _MADE, _REMOVING = "making", "made", "removing"
+
+#: Why one is kept that nothing else speaks for: it may be empty when they are gone.
+_USED = "processes still use it"
 
 
 class Worktree(NamedTuple):
@@ -83,7 +88,7 @@ def make(home: str, job: str, cwd: str) -> Worktree:
     names, count = _changed(top.text)
     if count is None:
         return Worktree(why=f"git cannot say what is not committed in {top.text}")
-    path, branch = f"{_folder(home)}/{job}", f"taskyard/{job}"
+    path, branch = place(home, job)
     try:
         files.make_private_folder(_folder(home))
         _write(home, job, {"state": _MAKING, "repository": top.text, "branch": branch, "base": head.text})
@@ -100,7 +105,9 @@ def make(home: str, job: str, cwd: str) -> Worktree:
     return Worktree(path, branch, head.text, os.path.normpath(inside), names, count)
 
 
-def settle(home: str, job: str, *, is_used: bool = False, dry_run: bool = False) -> Settled | None:
+def settle(
+    home: str, job: str, *, is_used: bool = False, dry_run: bool = False, timeout: float = _LONG
+) -> Settled | None:
     """Remove the worktree of a job that is over, if no work is in it; None if it has none.
 
     Args:
@@ -108,6 +115,7 @@ def settle(home: str, job: str, *, is_used: bool = False, dry_run: bool = False)
         job: Its id.
         is_used: Somebody may still write in it: it is kept for now.
         dry_run: Only say what would become of it.
+        timeout: Seconds to wait for others that are settled.
 
     Raises:
         Busy: others are settled at the moment, and take long.
@@ -116,16 +124,18 @@ def settle(home: str, job: str, *, is_used: bool = False, dry_run: bool = False)
     if not os.path.lexists(_record(home, job)):
         return None
     with RangeLock(f"{_folder(home)}/.lock") as lock:  # one at a time: two that hold the same commit are not both done
-        lock.take(0, timeout=_LONG, what="the worktrees of jobs")
+        lock.take(0, timeout=timeout, what="the worktrees of jobs")
         known = read(_record(home, job))
         if known is None:
             return None
-        path, branch = f"{_folder(home)}/{job}", f"taskyard/{job}"
+        path, branch = place(home, job)
         why = _why_kept(path, branch, known, is_used=is_used)
         if dry_run:
             return Settled(job, path, branch, why)
         if why:
             git(path, "worktree", "unlock", path)  # its owner may do with it what they like
+            if why != _USED:
+                _write(home, job, {**known, "kept": why})
             return Settled(job, path, branch, why)
         return Settled(job, path, branch, _removed(home, job, known))
 
@@ -136,28 +146,15 @@ def recorded(home: str) -> list[str]:
         names = os.listdir(_folder(home))
     except FileNotFoundError:
         return []
+    except OSError as error:
+        raise files.storage_error(_folder(home), error) from error
     jobs = (name.removesuffix(".json") for name in names if name.endswith(".json"))
     return sorted(filter(is_job_id, jobs))
 
 
-def settle_all(home: str, *, dry_run: bool = False) -> list[Settled]:
-    """Settle those whose jobs are over, however they ended; what came of each."""
-    from taskyard.errors import JobNotFound
-    from taskyard.runtime.looking import look
-
-    found: list[Settled] = []
-    for job in recorded(home):
-        try:
-            if not look(home, job).is_final:
-                continue
-        except JobNotFound:
-            pass  # a person removed all that was known of it
-        except TaskyardError as error:
-            found.append(Settled(job, f"{_folder(home)}/{job}", f"taskyard/{job}", str(error)))
-            continue
-        if (settled := settle(home, job, dry_run=dry_run)) is not None:
-            found.append(settled)
-    return found
+def is_kept(home: str, job: str) -> bool:
+    """Whether somebody has looked at it since its job is over, and there was work in it."""
+    return "kept" in (read(_record(home, job)) or {})
 
 
 # -- is there work in it -------------------------------------------------------------------------
@@ -170,7 +167,7 @@ def _why_kept(path: str, branch: str, known: Mapping[str, object], *, is_used: b
     if not os.path.isdir(path) or os.path.islink(path):
         return "" if not os.path.lexists(path) else "something else is in its place"
     if is_used or _is_used(path):
-        return "processes still use it"
+        return _USED
     names, count = _changed(path, untracked="all")
     if count:
         return f"{count} {'file is' if count == 1 else 'files are'} not committed: {', '.join(names[:3])}"
@@ -238,7 +235,8 @@ def _is_used(path: str) -> bool:
 
 def _removed(home: str, job: str, known: Mapping[str, object]) -> str:
     """Remove it, and then the branch where that holds nothing of its own; why it could not be, if so."""
-    path, branch, repository = f"{_folder(home)}/{job}", f"taskyard/{job}", str(known.get("repository"))
+    path, branch = place(home, job)
+    repository = str(known.get("repository"))
     if not os.path.isdir(repository):
         return f"its repository {_plain(repository)} is gone"
     if f"worktree {path}\n" in git(repository, "worktree", "list", "--porcelain").text + "\n":
@@ -263,6 +261,11 @@ def _taken_away(home: str, job: str, known: Mapping[str, object], repository: st
     if error:
         _write(home, job, known)
     return error
+
+
+def place(home: str, job: str) -> tuple[str, str]:
+    """Where a job's worktree is, and its branch."""
+    return f"{_folder(home)}/{job}", f"taskyard/{job}"
 
 
 def _folder(home: str) -> str:

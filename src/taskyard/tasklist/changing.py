@@ -200,18 +200,29 @@ class Changing:
         return back, self._files.tasks.reader.read(task.id), losses
 
     def release_dead(self, ids: Iterable[str]) -> bool:
-        """Put tasks of dead holders back into the pool; False where we may not, or somebody is at it."""
+        """Put tasks of dead holders back into the pool; False where we may not, or somebody is at all of them.
+
+        What cannot be had is left until the next look, and keeps no other from coming back; only the first of those
+        is waited for.
+        """
+        released, patient = False, True
+        for task_id in ids:
+            try:
+                released = self._release_dead(task_id, patient=patient) or released
+            except (StorageError, Busy):
+                patient = False
+        return released
+
+    def _release_dead(self, task_id: str, *, patient: bool) -> bool:
         released = False
         try:
-            for task_id in ids:
-                try:
-                    self.update(task_id, _as_it_is, _LOOK, with_blockers=False, whole_list=False)
-                    released = True
-                except (TaskNotFound, Damaged):
-                    pass  # another program's doing; it must not keep the others from coming back
-                self._files.settler.tidy_lease(task_id)
-        except (StorageError, Busy):
-            pass
+            self._persist(_Wanted(task_id, _as_it_is, _LOOK, False, False, None), (), patient=patient)
+            released = True
+        except (TaskNotFound, Damaged):
+            pass  # another program's doing; its lease goes all the same
+        finally:
+            self._tell_aside()
+        self._files.settler.tidy_lease(task_id, timeout=None if patient else 0.0)
         return released
 
 

@@ -10,6 +10,7 @@ any Taskyard process ever saw can be shown and brought back.
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 
 from taskyard.errors import Busy, StorageError
 from taskyard.shapes import as_object
@@ -87,20 +88,23 @@ class Settler:
     def look_around(self, ids: Sequence[str]) -> None:
         """Take a look at tasks whose files seem to have changed, under their locks.
 
-        A list that cannot be written, or is in use by somebody for long, is left as it is.
+        What cannot be written, or is in use by somebody for long, is left as it is until the next look. Only the
+        first of those is waited for.
         """
-        try:
-            if len(ids) > _MANY:
+        if len(ids) > _MANY:
+            with suppress(StorageError, Busy):
                 self._adopt(ids)
-                return
-            for task_id in ids:
+            return
+        timeout: float | None = None
+        for task_id in ids:
+            try:
                 if self._writer.ledger.row(task_id).intent is not None:
-                    self.settle(task_id)
-                with self._hold([task_id]):
+                    self.settle(task_id, timeout=timeout)
+                with self._hold([task_id], timeout=timeout):
                     if self._writer.ledger.row(task_id).intent is None:
                         self.note_external(task_id, self._reader.read(task_id))
-        except (StorageError, Busy):
-            return
+            except (StorageError, Busy):
+                timeout = 0.0
 
     def _adopt(self, ids: Sequence[str]) -> None:
         """Many at once, as when a list of another program's is first met: a few large entries."""
@@ -158,9 +162,9 @@ class Settler:
             elif list(wanted.tasks) == ids:
                 self._close(wanted)
 
-    def tidy_lease(self, task_id: str) -> None:
+    def tidy_lease(self, task_id: str, *, timeout: float | None = None) -> None:
         """Drop a lease record that fits no owner any more, since another program changed the task."""
-        with self._hold([task_id]):
+        with self._hold([task_id], timeout=timeout):
             seen = self._reader.read(task_id)
             if seen is None or seen.damage is None:
                 self._tidy_lease(task_id, seen.raw if seen is not None else None)

@@ -165,11 +165,12 @@ class Desk:
         return self.in_hand
 
     def _given(self) -> Task | None:
+        self.may_have_been_given = False  # before the look: mail may tell of more while it lasts
         tasks = self._yard.tasks.list()
         mine = [task for task in tasks if task.owner == self.who.name and not task.is_done and task.lease is None]
-        self.may_have_been_given = bool(mine)
         if not mine:
             return None
+        self.may_have_been_given = True
         by_id = {task.id: task for task in tasks}
         for task in mine:
             if open_blockers(task, by_id):
@@ -226,10 +227,13 @@ class Desk:
             self._report(f"Task #{task.id} went out of its hands: {error}")
             return
         if now.is_held:
+            from shlex import quote
+
+            where = f"--list {quote(self._office.list_name)}"
             times = "once" if failures(now) == 1 else f"{failures(now)} times"
             text = (
                 f"Task #{task.id} was set aside: it failed {times}, last because: {reason[:2000].rstrip('.')}."
-                f" Look into it, then claim it or `taskyard task assign {task.id} AGENT`."
+                f" Look into it, then claim it or `taskyard task assign {task.id} AGENT {where}`."
             )
             self.tell_lead(text=storable(text), data={"taskId": task.id, "subject": task.subject})
 

@@ -142,7 +142,11 @@ class Loop:
         if not more:
             return True
         self._hooked += 1
-        await self._turn(prompts.from_hook(more), None)
+        self._office.lookout.leave(self.ticket)  # busy: new tasks are for those who really wait
+        try:
+            await self._turn(prompts.from_hook(more), None)
+        finally:
+            self._office.lookout.enter(self.ticket)
         return False
 
     async def _change(self, *, idle: bool) -> None:

@@ -79,7 +79,7 @@ async def _joined(
     loop.postman = postman
     loop.ask_hooks = lambda: _asked(context, desk.who, spec.cwd or os.getcwd())
     loop.on_idle += on_idle
-    watch.tell(identity=_identity(desk.who, colour), isIdle=False)
+    watch.tell(identity=_identity(desk.who, colour), instance=desk.who.instance.id, isIdle=False)
     try:
         await _with_help(loop.go(), postman.fetch(), postman.listen(context))
     finally:

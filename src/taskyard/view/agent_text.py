@@ -1,8 +1,8 @@
-"""What an agent is at, in a line: for lists, where a command shows what it printed last. Pure."""
+"""What an agent, a teammate or a dream is at, in a line: where lists show what a command printed last. Pure."""
 
 from __future__ import annotations
 
-from taskyard.shapes import as_object
+from taskyard.shapes import as_list, as_number, as_object, as_text
 from taskyard.view.text import safe
 
 TYPE_CHECKING = False
@@ -16,18 +16,64 @@ _TELLING = ("description", "command", "file_path", "path", "file", "pattern", "q
 
 _LONGEST = 300
 
+#: Characters of one entry of a transcript that are shown.
+_LONGEST_ENTRY = 2_000
+
 
 def agent_line(job: Job) -> str | None:
-    """What it asks, its summary, or what it did last; of one that is over, its answer. None if it is no agent."""
-    if job.type != "local_agent":
+    """What it asks, its summary or what it did last; of one that is over, its answer. None: its output says it."""
+    at = _AT.get(job.type)
+    if at is None:
         return None
     facts = job.facts
     if job.is_final:
-        said = facts.get("result")
+        line = as_text(facts.get("result")) or as_text(facts.get("note"))  # why one failed, its end says
     else:
-        said = facts.get("question") or facts.get("summary") or last_activity(facts.get("progress"))
-    line = said if isinstance(said, str) else ""
+        line = as_text(facts.get("question")) or at(facts)
     return safe(" ".join(line.split()))[:_LONGEST]
+
+
+def _agent(facts: Mapping[str, object]) -> str:
+    return as_text(facts.get("summary")) or last_activity(facts.get("progress"))
+
+
+def _teammate(facts: Mapping[str, object]) -> str:
+    if facts.get("awaitsApproval") is True:
+        return "waits for a word on its plan"
+    if facts.get("isIdle") is True:
+        return "idle"
+    for raw in reversed(as_list(facts.get("messages")) or []):
+        entry = as_object(raw) or {}
+        if entry.get("type") == "tool_use" and (used := last_activity(facts.get("progress"))):
+            return used
+        if words := spoken(entry):
+            return words
+    return last_activity(facts.get("progress"))
+
+
+def _dream(facts: Mapping[str, object]) -> str:
+    count = as_number(facts.get("touchedCount"))
+    files = f", {count} {'file' if count == 1 else 'files'} so far" if count else ""
+    stage, phase = as_text(facts.get("stage")), as_text(facts.get("phase"))
+    return f"{stage}: {phase}{files}" if stage else phase
+
+
+#: The kinds whose output is a transcript for programs, each with what is to be said of one at work.
+_AT = {"local_agent": _agent, "in_process_teammate": _teammate, "dream": _dream}
+
+
+def spoken(entry: Mapping[str, object]) -> str:
+    """An entry of a transcript, for people; empty if there is nothing to see in it. Its lines stay lines."""
+    kind, text = as_text(entry.get("type")), safe(as_text(entry.get("text"))[:_LONGEST_ENTRY], lines=True).strip()
+    if kind == "assistant":
+        return text
+    if kind == "tool_use":
+        return f"[{safe(as_text(entry.get('name')))}]"
+    if kind == "question":
+        return f"? {text}"
+    if kind in ("prompt", "user"):
+        return f"> {text.splitlines()[0]}" if text else ""
+    return ""
 
 
 def last_activity(progress: object) -> str:

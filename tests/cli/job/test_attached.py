@@ -56,6 +56,7 @@ def test_a_key_moves_it_to_the_background_and_the_command_does_not_notice() -> N
         before = terminal.attributes
         terminal.shows(b"pid ")
         here = the_job()
+        until(lambda: job(here)["pid"], what="its record to say who it is")
         pid = job(here)["pid"]
         moves(terminal, CTRL_B)
         assert terminal.attributes == before

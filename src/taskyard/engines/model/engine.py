@@ -8,6 +8,7 @@ a model of your own as pydantic-ai has it. Its key comes from the environment.
 from __future__ import annotations
 
 from taskyard.engines.model import providers
+from taskyard.loading import Loading
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -27,7 +28,8 @@ class Model:
 
     async def work(self, brief: Brief, watcher: Watcher) -> Said:
         """Talk to the model until it has its answer. Called again, it goes on in the same conversation."""
-        from taskyard.engines.model.loop import Memory, run
+        with Loading():
+            from taskyard.engines.model.loop import Memory, run
 
         self._memory = self._memory or Memory()
         return await run(brief, watcher, self._memory)

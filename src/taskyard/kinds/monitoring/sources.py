@@ -11,6 +11,7 @@ from taskyard import children, config
 from taskyard.errors import MissingExtra
 from taskyard.kinds.monitoring.filter import Unfit
 from taskyard.kinds.monitoring.watch import Watch
+from taskyard.loading import Loading
 from taskyard.runtime.kind import Outcome
 from taskyard.typed import NamedTuple
 
@@ -90,7 +91,8 @@ async def _attend(monitor: Monitor, heard: Watch, began: Callable[[], object]) -
     if monitor.command is not None:
         return await _attend_command(children.words(monitor.command), heard, began)
     try:
-        from taskyard.mcp_client import listening
+        with Loading():
+            from taskyard.mcp_client import listening
     except ModuleNotFoundError as error:
         raise MissingExtra("A monitor of an MCP server", "mcp", error.name or "") from error
     token = None
