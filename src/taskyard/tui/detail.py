@@ -115,8 +115,6 @@ class DetailPane(Vertical):
         self.subject, self._known, self._known_of = subject, Known(), None
         if subject is not None and self.tab != 2:
             self.tab = self._tabs[subject.kind]
-        if subject is not None and subject.kind == "task":
-            self.graph.point(subject.id)
         self._turn()
         if self._snapshot is not None:
             self.show(self._snapshot)
@@ -135,19 +133,25 @@ class DetailPane(Vertical):
         for number, widget in enumerate((self.output, self.facts, self.graph)):
             widget.display = number == self.tab
         self.strip.display = self.tab == 0
+        self._tell_graph()
         self.tell_output()
         self.name_it()
 
     def show(self, snapshot: Snapshot) -> None:
         """A new snapshot."""
         self._snapshot = snapshot
-        self.graph.tell(snapshot.tasks)
-        if self.subject is not None and self.subject.kind == "task":
-            self.graph.point(self.subject.id)
+        self._tell_graph()
         self._choose_output(snapshot)
         self._tell_facts(snapshot)
         self._ask()
         self.name_it()
+
+    def _tell_graph(self) -> None:
+        """Drawn only where it is seen."""
+        if self.tab == 2 and self._snapshot is not None:
+            self.graph.tell(self._snapshot.tasks)
+            if self.subject is not None and self.subject.kind == "task":
+                self.graph.point(self.subject.id)
 
     def _choose_output(self, snapshot: Snapshot) -> None:
         jobs = self._jobs(snapshot)

@@ -81,11 +81,6 @@ class Kept:
         """The line that begins at an offset, or the first after it."""
         return next((at for at, line in enumerate(self.lines) if line.offset >= offset), max(len(self.lines) - 1, 0))
 
-    def matching(self, text: str) -> list[int]:
-        """The lines in hand that have `text` in them."""
-        wanted = text.lower()
-        return [at for at, line in enumerate(self.lines) if wanted in plain(line.runs).lower()] if wanted else []
-
     def _shorten_front(self) -> None:
         if (more := len(self.lines) - self._most) > 0:
             for line in self.lines[:more]:

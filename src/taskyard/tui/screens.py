@@ -9,6 +9,8 @@ The two screens: everything at once, and one thing in detail where there is no r
 
 from __future__ import annotations
 
+from typing import TypeVar
+
 from textual.containers import Horizontal, Vertical
 from textual.screen import Screen
 
@@ -28,12 +30,14 @@ from taskyard.view.task_views import TaskView
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from textual.app import ComposeResult
 
     from taskyard.tui.lists import Timed
     from taskyard.view.glyphs import Style
+
+Item = TypeVar("Item")
 
 WIDE, NARROW, LOW = 100, 60, 16
 
@@ -118,6 +122,7 @@ class MainScreen(YardScreen):
         self.people = PeopleRows(id="people", style=style, now=now)
         self.jobs = JobRows(id="jobs", style=style, now=now, empty=_NO_JOBS)
         self.hidden_line = OneLine(id="hidden", classes="framed")
+        self.lists: tuple[Timed, ...] = (self.tasks, self.people, self.jobs)  #: from top to bottom
         self.tasks_frame = Frame("top", style=style)
         self.people_frame = Frame("middle", style=style)
         self.jobs_frame = Frame("middle", style=style)
@@ -152,11 +157,6 @@ class MainScreen(YardScreen):
         """Whether the detail has room beside the lists."""
         return self.size.width >= WIDE
 
-    @property
-    def lists(self) -> tuple[Timed, ...]:
-        """Those that have rows to move between, from top to bottom."""
-        return (self.tasks, self.people, self.jobs)
-
     def list_of(self, name: str) -> Timed:
         """A list by its name."""
         return {"tasks": self.tasks, "people": self.people, "jobs": self.jobs}[name]
@@ -169,16 +169,17 @@ class MainScreen(YardScreen):
             self.is_opened = False
         self.snapshot = snapshot
         is_shown = snapshot.is_panel_shown or self.is_opened
-        wanted = self.filters
         self.tasks.empty = self._no_tasks(snapshot)
-        self.tasks.show(
-            [task for task in snapshot.tasks if matches(task_text(task), wanted["tasks"])] if is_shown else []
-        )
-        self.people.show([one for one in snapshot.people if matches(person_text(one), wanted["people"])])
-        self.jobs.empty = "No job matches the filter." if wanted["jobs"] else _NO_JOBS
-        self.jobs.show([job for job in snapshot.jobs if matches(job_text(job), wanted["jobs"])])
+        self.tasks.show(self._passing("tasks", snapshot.tasks, task_text) if is_shown else ())
+        self.people.show(self._passing("people", snapshot.people, person_text))
+        self.jobs.empty = "No job matches the filter." if self.filters["jobs"] else _NO_JOBS
+        self.jobs.show(self._passing("jobs", snapshot.jobs, job_text))
         self.share_room()
         super().show(snapshot)
+
+    def _passing(self, name: str, items: Sequence[Item], text: Callable[[Item], str]) -> Sequence[Item]:
+        wanted = self.filters[name]
+        return [item for item in items if matches(text(item), wanted)] if wanted else items
 
     def _no_tasks(self, snapshot: Snapshot) -> str:
         if self.filters["tasks"]:
