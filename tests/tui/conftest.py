@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 import taskyard
-from taskyard.live.showing import Live, View
+from taskyard.live.showing import Live
+from taskyard.live.watched import View
 from taskyard.runtime.jobs import Jobs
 
 

@@ -10,7 +10,7 @@ from textual.pilot import Pilot
 from support.tui import driven, eventually, grid, type_text
 from support.yards import open_yard
 from taskyard.errors import AlreadyClaimed, Cycle
-from taskyard.live.showing import View
+from taskyard.live.watched import View
 from taskyard.tui.app import YardApp
 
 

@@ -8,7 +8,7 @@ from textual.pilot import Pilot
 from support.tui import driven, eventually, grid, type_text
 from support.wait import until
 from taskyard.kinds.shell import Shell
-from taskyard.live.showing import View
+from taskyard.live.watched import View
 from taskyard.runtime.model import Job
 from taskyard.tui import acting
 from taskyard.tui.app import YardApp

@@ -13,6 +13,7 @@ from support.tui import (
     LONG_OUTPUT,
     NOW,
     OUTPUT,
+    PICTURES,
     Driving,
     Scenery,
     check_screen,
@@ -220,3 +221,13 @@ async def test_with_ascii_alone_no_sign_is_beyond_it(tmp_path: Path) -> None:
     async with app.run_test(size=(120, 40)) as pilot:
         await pilot.pause()
         check_screen(app, "ascii-120x40")
+
+
+def test_the_pictures_of_the_guide_are_there_at_two_sizes_and_small() -> None:
+    sizes = {
+        f"{name}-{size}": (PICTURES / f"tui-{name}-{size}.svg").stat().st_size
+        for name in PICTURED
+        for size in ("80x24", "120x40")
+    }
+
+    assert {name: size for name, size in sizes.items() if not 1_000 < size < 60_000} == {}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from support.wait import until
 from taskyard.kinds.shell import Shell
-from taskyard.live.showing import View
+from taskyard.live.watched import View
 from taskyard.tui.tail import News, Tail
 from taskyard.view.ansi import plain
 

@@ -84,14 +84,15 @@ class Frame(OneLine):
         super().__init__(id=id)
         self._kind = kind
         self._ascii = style.ascii
-        self._title, self._tab, self._lit = "", 0, False
+        self._title, self._lit = "", False
+        self._tab = 0
         self._tabs: tuple[str, ...] = ()
 
     def name_it(self, title: str, *, lit: bool = False, tabs: tuple[str, ...] = (), tab: int = 0) -> None:
         """Show a title; `lit`: what is below has the focus."""
         new = (title, lit, tabs, tab)
         if new != (self._title, self._lit, self._tabs, self._tab):
-            self._title, self._lit, self._tabs, self._tab = new
+            self._title, self._lit, self._tabs, self._tab = title, lit, tabs, tab
             self.refresh()
 
     def on_click(self, event: events.Click) -> None:

@@ -9,7 +9,7 @@ The lines of an output that are in hand: at most 5,000 of them, from anywhere in
 from __future__ import annotations
 
 from taskyard.live.output import MOST_LINES, Line
-from taskyard.view.ansi import Pen, Run, plain
+from taskyard.view.ansi import Pen, Run
 from taskyard.view.text import size
 
 TYPE_CHECKING = False

@@ -31,8 +31,14 @@ _NAMED = frozenset(
 )
 
 #: Characters that bindings know by other names than their own.
-_RENAMED = {"solidus": "slash", "reverse_solidus": "backslash", "commercial_at": "at", "hyphen_minus": "minus"}
-_RENAMED |= {"plus_sign": "plus", "low_line": "underscore"}
+_RENAMED = {
+    "solidus": "slash",
+    "reverse_solidus": "backslash",
+    "commercial_at": "at",
+    "hyphen_minus": "minus",
+    "plus_sign": "plus",
+    "low_line": "underscore",
+}
 
 
 def load(environ: Mapping[str, str] | None = None) -> dict[str, str]:

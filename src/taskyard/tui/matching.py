@@ -2,11 +2,23 @@
 
 from __future__ import annotations
 
+from typing import TypeVar
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
     from taskyard.view.job_views import JobView
     from taskyard.view.people import Person
     from taskyard.view.task_views import TaskView
+
+
+Item = TypeVar("Item")
+
+
+def passing(items: Sequence[Item], text: Callable[[Item], str], filter_: str) -> Sequence[Item]:
+    """Those of `items` that pass a filter."""
+    return [item for item in items if matches(text(item), filter_)] if filter_ else items
 
 
 def matches(text: str, filter_: str) -> bool:

@@ -24,8 +24,8 @@ from taskyard.view.text import width
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from rich.console import Console
     from textual import events
+    from textual.app import App
 
     from taskyard.live.output import Window
 
@@ -59,6 +59,7 @@ class OutputView(ScrollView, can_focus=True, inherit_bindings=False):
         self.found_at: int | None = None  #: the offset of the line it was found in
         self._tops: list[int] = [0]
         self._wide = 0
+        self._left = 0  # columns that are scrolled past, where lines are cut
         self._asked = ""
 
     # -- what is in hand ---------------------------------------------------------------------
@@ -183,8 +184,6 @@ class OutputView(ScrollView, can_focus=True, inherit_bindings=False):
             self._left = min(max(self._left + by * 8, 0), max(self._wide - self._columns(), 0))
             self.refresh()
 
-    _left = 0
-
     def _reached(self) -> None:
         """At an end of what is in hand: ask for more."""
         at_end = self.scroll_offset.y >= self.max_scroll_y
@@ -253,5 +252,5 @@ class OutputView(ScrollView, can_focus=True, inherit_bindings=False):
         mark = style_of("warn reverse" if line.offset == self.found_at else "reverse")
         for found in re.finditer(re.escape(self.found), text, re.IGNORECASE):
             rich.stylize(mark, found.start(), found.end())
-        console: Console = self.app.console
-        return Strip(list(rich.render(console)))
+        app: App[object] = self.app
+        return Strip(list(rich.render(app.console)))

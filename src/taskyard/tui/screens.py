@@ -9,8 +9,6 @@ The two screens: everything at once, and one thing in detail where there is no r
 
 from __future__ import annotations
 
-from typing import TypeVar
-
 from textual.containers import Horizontal, Vertical
 from textual.screen import Screen
 
@@ -19,7 +17,7 @@ from taskyard.tui.feed import Subject
 from taskyard.tui.focusing import focus
 from taskyard.tui.frame import Frame, OneLine, header
 from taskyard.tui.lists import JobRows, PeopleRows, TaskRows
-from taskyard.tui.matching import job_text, matches, person_text, task_text
+from taskyard.tui.matching import job_text, passing, person_text, task_text
 from taskyard.tui.paint import Piece
 from taskyard.tui.prompt import Prompt
 from taskyard.view.job_views import JobView
@@ -30,14 +28,12 @@ from taskyard.view.task_views import TaskView
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
 
     from textual.app import ComposeResult
 
     from taskyard.tui.lists import Timed
     from taskyard.view.glyphs import Style
-
-Item = TypeVar("Item")
 
 WIDE, NARROW, LOW = 100, 60, 16
 
@@ -170,16 +166,12 @@ class MainScreen(YardScreen):
         self.snapshot = snapshot
         is_shown = snapshot.is_panel_shown or self.is_opened
         self.tasks.empty = self._no_tasks(snapshot)
-        self.tasks.show(self._passing("tasks", snapshot.tasks, task_text) if is_shown else ())
-        self.people.show(self._passing("people", snapshot.people, person_text))
+        self.tasks.show(passing(snapshot.tasks, task_text, self.filters["tasks"]) if is_shown else ())
+        self.people.show(passing(snapshot.people, person_text, self.filters["people"]))
         self.jobs.empty = "No job matches the filter." if self.filters["jobs"] else _NO_JOBS
-        self.jobs.show(self._passing("jobs", snapshot.jobs, job_text))
+        self.jobs.show(passing(snapshot.jobs, job_text, self.filters["jobs"]))
         self.share_room()
         super().show(snapshot)
-
-    def _passing(self, name: str, items: Sequence[Item], text: Callable[[Item], str]) -> Sequence[Item]:
-        wanted = self.filters[name]
-        return [item for item in items if matches(text(item), wanted)] if wanted else items
 
     def _no_tasks(self, snapshot: Snapshot) -> str:
         if self.filters["tasks"]:

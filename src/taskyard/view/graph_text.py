@@ -174,14 +174,12 @@ def _tracks(ways: Sequence[_Way]) -> dict[int, int]:
     taken: list[list[tuple[int, int]]] = []
     for way in sorted(bent, key=lambda one: sum(one.row in other.into for other in bent if other != one), reverse=True):
         low, high = min(way.row, *way.into), max(way.row, *way.into)
-        first = 1 + max(
-            (tracks[other.row] for other in bent if other.row in tracks and other.row in way.into), default=-1
-        )
-        for track in range(first, len(taken) + 1):
-            if track == len(taken):
-                taken.append([])
-            if all(high < start or low > end for start, end in taken[track]):
-                break
+        before = [tracks[other.row] for other in bent if other.row in tracks and other.row in way.into]
+        track = 1 + max(before, default=-1)
+        while track < len(taken) and any(low <= end and start <= high for start, end in taken[track]):
+            track += 1
+        if track == len(taken):
+            taken.append([])
         taken[track].append((low, high))
         tracks[way.row] = track
     return tracks
