@@ -10,14 +10,13 @@ import re
 from bisect import bisect_right
 from itertools import accumulate
 
-from rich.text import Text
 from textual.geometry import Size
 from textual.message import Message
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
 from taskyard.tui.kept import Kept
-from taskyard.tui.paint import Piece, strip_of, strip_of_runs, style_of
+from taskyard.tui.paint import Piece, strip_of, strip_of_runs
 from taskyard.view.ansi import plain
 from taskyard.view.details import clock
 from taskyard.view.text import width
@@ -25,7 +24,6 @@ from taskyard.view.text import width
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from textual import events
-    from textual.app import App
 
     from taskyard.live.output import Window
 
@@ -248,9 +246,11 @@ class OutputView(ScrollView, can_focus=True, inherit_bindings=False):
         text = plain(line.runs)
         if not self.found or self.found.lower() not in text.lower():
             return strip_of_runs(line.runs)
-        rich = Text(text, end="")
-        mark = style_of("warn reverse" if line.offset == self.found_at else "reverse")
+        mark = "warn reverse" if line.offset == self.found_at else "reverse"
+        pieces: list[Piece] = []
+        at_char = 0
         for found in re.finditer(re.escape(self.found), text, re.IGNORECASE):
-            rich.stylize(mark, found.start(), found.end())
-        app: App[object] = self.app
-        return Strip(list(rich.render(app.console)))
+            pieces += [Piece(text[at_char : found.start()]), Piece(found[0], mark)]
+            at_char = found.end()
+        pieces.append(Piece(text[at_char:]))
+        return strip_of(pieces, width(text))

@@ -166,10 +166,13 @@ class MainScreen(YardScreen):
         self.snapshot = snapshot
         is_shown = snapshot.is_panel_shown or self.is_opened
         self.tasks.empty = self._no_tasks(snapshot)
-        self.tasks.show(passing(snapshot.tasks, task_text, self.filters["tasks"]) if is_shown else ())
-        self.people.show(passing(snapshot.people, person_text, self.filters["people"]))
+        tasks = passing(snapshot.tasks, task_text, self.filters["tasks"]) if is_shown else ()
+        people = passing(snapshot.people, person_text, self.filters["people"])
+        jobs = passing(snapshot.jobs, job_text, self.filters["jobs"])
+        self.tasks.show(tasks)
+        self.people.show(people)
         self.jobs.empty = "No job matches the filter." if self.filters["jobs"] else _NO_JOBS
-        self.jobs.show(passing(snapshot.jobs, job_text, self.filters["jobs"]))
+        self.jobs.show(jobs)
         self.share_room()
         super().show(snapshot)
 
