@@ -72,6 +72,21 @@ def test_what_is_no_longer_there_is_told_where_it_was() -> None:
     assert texts(kept)[:3] == ["… 3.1 MB omitted …", "at 3099990", "at 3100000"]
 
 
+def test_of_a_window_from_the_middle_its_first_lines_are_kept() -> None:
+    kept = Kept(most=5)
+    kept.begin(window(0, 8), from_start=True)
+
+    assert (texts(kept)[0], len(kept.lines), kept.end, kept.is_cut) == ("at 0", 5, 50, True)
+
+
+def test_where_something_between_was_not_read_nothing_is_added_as_if_it_followed() -> None:
+    kept = Kept()
+    kept.begin(window(0, 2))
+    kept.add(window(90, 1), at=1, follows=False)
+
+    assert (texts(kept), kept.unseen, kept.is_cut) == (["at 0", "at 10"], 1, True)
+
+
 def test_an_output_that_began_anew_is_shown_anew() -> None:
     kept = Kept()
     kept.begin(window(0, 4))

@@ -115,11 +115,12 @@ class Acting(Moving):
         self.ask("run:", self._run)
 
     def _run(self, command: str) -> None:
-        before, jobs = self.foreground.job, self.feed.yard.jobs
+        before = self.foreground.job
         columns = max(self.main.size.width // (2 if self.main.is_wide else 1) - 4, 20)
         window = (max(self.main.size.height - 6, 5), columns)
 
         def work() -> Job:
+            jobs = self.feed.yard.jobs
             if before is not None:
                 acts.to_background_if_alive(jobs, before)
             return acts.run(jobs, command, window)
@@ -147,14 +148,13 @@ class Acting(Moving):
         job = self.foreground.job
         if job is None or self.foreground.key is None:
             return
-        jobs = self.feed.yard.jobs
 
         def told(text: str) -> None:
             self.foreground.end()
             self.say(text)
             self.tell_footer()
 
-        self.in_thread(lambda: acts.to_background(jobs, job), told)
+        self.in_thread(lambda: acts.to_background(self.feed.yard.jobs, job), told)
 
     def action_stop(self) -> None:
         """Stop a job: the first press asks, the second within two seconds does it."""
@@ -183,13 +183,12 @@ class Acting(Moving):
         if job is None or job.is_over:
             self.say_error("No running job is selected.")
             return
-        jobs, is_paused = self.feed.yard.jobs, job.is_paused
-        self.in_thread(lambda: acts.pause_or_resume(jobs, job.id, is_paused=is_paused), self.say)
+        is_paused = job.is_paused
+        self.in_thread(lambda: acts.pause_or_resume(self.feed.yard.jobs, job.id, is_paused=is_paused), self.say)
 
     def on_detail_pane_answered(self, event: DetailPane.Answered) -> None:
         """Type into a job."""
-        jobs = self.feed.yard.jobs
-        self.in_thread(lambda: acts.answer(jobs, event.job, event.text), self.say)
+        self.in_thread(lambda: acts.answer(self.feed.yard.jobs, event.job, event.text), self.say)
 
     # -- output ------------------------------------------------------------------------------
 

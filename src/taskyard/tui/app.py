@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 _THEME = replace(BUILTIN_THEMES["ansi-dark"], name="taskyard", accent="ansi_blue")
 
 #: What still works while a line is being typed.
-_WHILE_TYPING = ("step_back",)
+_WHILE_TYPING = ("step_back", "quit")
 
 
 class YardApp(Acting):
@@ -150,8 +150,10 @@ class YardApp(Acting):
         if job is None:
             self.exit(self.farewell())
             return
-        jobs = self.feed.yard.jobs
-        self.in_thread(lambda: acts.to_background_if_alive(jobs, job), lambda text: self.exit(self.farewell(text)))
+        self.in_thread(
+            lambda: acts.to_background_if_alive(self.feed.yard.jobs, job),
+            lambda text: self.exit(self.farewell(text)),
+        )
 
     def farewell(self, first: str = "") -> str:
         """What is said to one who leaves."""

@@ -33,9 +33,20 @@ class OneLine(Widget):
 
     DEFAULT_CSS = "OneLine { height: 1; }"
 
+    class Clicked(Message):
+        """Somebody clicked on it."""
+
+        def __init__(self, line: OneLine, x: int) -> None:
+            super().__init__()
+            self.line, self.x = line, x
+
     def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:
         super().__init__(id=id, classes=classes)
         self._pieces: list[Piece] = []
+
+    def on_click(self, event: events.Click) -> None:
+        """Whoever knows what it says knows what a click there means."""
+        self.post_message(self.Clicked(self, event.x))
 
     def say(self, pieces: Sequence[Piece]) -> None:
         """Show these."""

@@ -8,7 +8,7 @@ from textual.message import Message
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
-from taskyard.tui.paint import Piece, strip_of, style_of
+from taskyard.tui.paint import Piece, blank, strip_of, style_of
 from taskyard.view.graph_text import Drawing, draw, walk
 from taskyard.view.text import width
 
@@ -92,15 +92,15 @@ class GraphView(ScrollView, can_focus=True, inherit_bindings=False):
         if row == len(self.drawing.lines) and self.drawing.left_out:
             return strip_of([Piece(f" {self.drawing.left_out:,} more tasks are not drawn.", "muted")], room)
         if row >= len(self.drawing.lines):
-            return Strip.blank(room)
+            return blank(room)
         left = self.scroll_offset.x
-        return self._line(row).crop(left, left + room).adjust_cell_length(room)
+        return self._line(row).crop(left, left + room).adjust_cell_length(room, style_of(""))
 
     def _line(self, row: int) -> Strip:
         """A line, its tasks in their colours."""
         text = self.drawing.lines[row]
         nodes = sorted((node for node in self.drawing.nodes.values() if node.row == row), key=lambda node: node.column)
-        whole = Strip([Segment(text)])
+        whole = Strip([Segment(text, style_of(""))])
         cuts = [place for node in nodes for place in (node.column, node.column + node.width)]
         parts = whole.divide([*cuts, max(whole.cell_length, *cuts, 1)])
         looks = [look for node in nodes for look in ("muted", self._look(node))] + ["muted"]

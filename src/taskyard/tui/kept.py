@@ -34,13 +34,16 @@ class Kept:
         self.is_cut = False  #: what came last is not in hand
         self._most = most
 
-    def begin(self, window: Window) -> None:
-        """Have this window and nothing else."""
+    def begin(self, window: Window, *, from_start: bool = False) -> None:
+        """Have this window and nothing else; of too many lines the last, or the first with `from_start`."""
         self.lines = [*_gap(window), *window.lines]
         self.times.clear()
         self.start, self.end, self.size = window.start, window.end, window.size
         self.unseen, self.is_more, self.is_cut = 0, False, window.end < window.size and not window.is_open
-        self._shorten_front()
+        if from_start:
+            self._shorten_back()
+        else:
+            self._shorten_front()
 
     def add(self, window: Window, *, at: int, follows: bool, skipped: bool = False) -> int:
         """What came since; how many lines of it are new. `skipped`: not all that came is in it."""
@@ -48,6 +51,7 @@ class Kept:
             self.begin(window)
             return len(window.lines)
         self.size = window.size
+        self.is_cut = self.is_cut or window.start > self.end  # something between was not read here
         if self.is_cut or skipped:  # nobody follows, and there is no room for it
             self.is_cut, self.is_more = True, self.is_more or skipped
             self.unseen += len(window.lines)

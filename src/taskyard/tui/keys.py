@@ -40,6 +40,7 @@ class KeyRow(NamedTuple):
 
 _LISTS = ("tasks", "jobs", "people")
 _ALL = (*_LISTS, "output", "details", "graph")
+_FIND = (*_LISTS, "output")
 _TASK, _JOB = ("tasks", "details"), ("jobs", "output", "details")
 
 KEYS: tuple[KeyRow, ...] = (
@@ -69,7 +70,7 @@ KEYS: tuple[KeyRow, ...] = (
     KeyRow("stop", "x", "stop", "stop", "stop", "Stop the job: twice within two seconds", (*_JOB, "people"), 4),
     KeyRow("pause", "p", "pause", "pause", "pause or resume", "Pause the job, or let it go on", _JOB),
     KeyRow("mail", "m", "mail", "mail", "mail", "Write to the agent", ("tasks", "jobs", "people", "details"), 9),
-    KeyRow("filter", "slash", "search", "filter", "filter", "Filter rows (`!` inverts); in an output, find", _ALL, 5),
+    KeyRow("filter", "slash", "search", "filter", "filter", "Filter rows (`!` inverts); find in an output", _FIND, 5),
     KeyRow("next", "n", "find(1)", "next", "next match", "The next match in the output", ("output",), 6),
     KeyRow("previous", "N", "find(-1)", "previous", "match before", "The match before it", ("output",)),
     KeyRow("follow", "f", "follow", "follow", "follow", "Follow the output, or stop following", ("output",), 2),

@@ -8,7 +8,7 @@ from taskyard.tui.detail import TABS
 from taskyard.tui.facts_view import FactRows
 from taskyard.tui.feed import Subject
 from taskyard.tui.focusing import focus
-from taskyard.tui.frame import Frame
+from taskyard.tui.frame import Frame, OneLine
 from taskyard.tui.graph_view import GraphView
 from taskyard.tui.lists import Timed
 from taskyard.tui.output_view import OutputView
@@ -19,7 +19,6 @@ from taskyard.tui.screens import NARROW, DetailScreen, MainScreen
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from textual import events
-    from textual.screen import Screen
 
     from taskyard.view.job_views import JobView
     from taskyard.view.people import Person
@@ -271,6 +270,14 @@ class Moving(Reading):
         self.main.tasks.select(event.task)
         self.after_change()
 
+    def on_one_line_clicked(self, event: OneLine.Clicked) -> None:
+        """A click on the pill leads to the jobs, one on what is new to the end of the output."""
+        pill = self.front.snapshot.pill
+        if event.line is self.front.footer_line and event.x <= len(pill.in_words()) + 4 and pill.in_words():
+            self.action_focus_pane(2)
+        elif event.line is self.front.detail.news:
+            self.front.detail.output.follow(True)
+
     def on_frame_turned(self, event: Frame.Turned) -> None:
         """A tab was clicked."""
         self.front.detail.turn(event.tab)
@@ -289,7 +296,3 @@ class Moving(Reading):
     def is_typing(self) -> bool:
         """Whether keys go into a line."""
         return isinstance(self.focused, Input)
-
-    def screen_changed(self, _: Screen[object]) -> None:
-        """The detail came or went."""
-        self.after_change()

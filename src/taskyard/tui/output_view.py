@@ -16,7 +16,7 @@ from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
 from taskyard.tui.kept import Kept
-from taskyard.tui.paint import Piece, strip_of, strip_of_runs
+from taskyard.tui.paint import Piece, blank, strip_of, strip_of_runs, style_of
 from taskyard.view.ansi import plain
 from taskyard.view.details import clock
 from taskyard.view.text import width
@@ -74,7 +74,7 @@ class OutputView(ScrollView, can_focus=True, inherit_bindings=False):
     def begin(self, window: Window, *, note: str = "", top: int | None = None) -> None:
         """Show this window: from its end, or with the line at the offset `top` in view."""
         self.note, self._asked = note, ""
-        self.kept.begin(window)
+        self.kept.begin(window, from_start=top is not None)
         self.follows = top is None
         self._settle()
         if top is not None:
@@ -85,7 +85,9 @@ class OutputView(ScrollView, can_focus=True, inherit_bindings=False):
         """What came since."""
         before = len(self.kept.lines)
         self.kept.add(window, at=at, follows=self.follows, skipped=skipped)
-        if self.follows or len(self.kept.lines) != before:
+        if self.follows and self.kept.is_cut:
+            self.post_message(self.Wanted("tail"))
+        elif self.follows or len(self.kept.lines) != before:
             self._settle()
         else:
             self.post_message(self.Changed())
@@ -229,11 +231,11 @@ class OutputView(ScrollView, can_focus=True, inherit_bindings=False):
         if not self.kept.lines and y == 0 and self.note:
             return strip_of([Piece(f" {self.note}", "muted")], room)
         if row >= self._tops[-1]:
-            return Strip.blank(room)
+            return blank(room)
         at = bisect_right(self._tops, row) - 1
         columns, part = self._columns(), row - self._tops[at]
         start = part * columns if self.wraps else self._left
-        body = self._drawn(at).crop(start, start + columns).adjust_cell_length(columns)
+        body = self._drawn(at).crop(start, start + columns).adjust_cell_length(columns, style_of(""))
         lead = strip_of([Piece(f" {self._time(at, part)}" if self.shows_times else " ", "muted")], room - columns)
         return Strip.join([lead, body])
 

@@ -69,6 +69,11 @@ def strip_of(pieces: Iterable[Piece], width: int, look: str = "") -> Strip:
     return Strip(segments).adjust_cell_length(width, over)
 
 
+def blank(width: int) -> Strip:
+    """An empty line."""
+    return Strip.blank(width, RichStyle.null())
+
+
 def strip_of_runs(runs: Sequence[Run]) -> Strip:
     """A line of an output."""
     return Strip([Segment(run.text, style_of_pen(run.pen) if run.pen != PLAIN else RichStyle.null()) for run in runs])

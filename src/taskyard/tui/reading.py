@@ -63,7 +63,7 @@ class Reading(App[str]):
     """What is shown, kept up to date."""
 
     def __init__(self, feed: Feed, *, style: Style | None = None, now: Callable[[], int] = now_ms, task_rows: int = 10):
-        super().__init__()
+        super().__init__(ansi_color=True)  # told at once: it decides how NO_COLOR is respected
         self.feed = feed
         self.style = style if style is not None else Style(colour=True)
         self.now = now
@@ -71,6 +71,7 @@ class Reading(App[str]):
         self.drawings = 0  #: snapshots that were drawn
         self._tails: dict[DetailPane, Tail] = {}
         self._resting: dict[DetailPane, Timer] = {}
+        self._told: tuple[str, ...] = ()
         self._drawn_at = -1.0
         self._later: Timer | None = None
         self._ticker: Timer | None = None
@@ -106,6 +107,10 @@ class Reading(App[str]):
         self._later, self._drawn_at = None, elapsed()
         self.drawings += 1
         snapshot = self.feed.snapshot
+        for problem in snapshot.problems:
+            if problem not in self._told:
+                self.notify(safe(problem), severity="warning", markup=False, timeout=8)
+        self._told = snapshot.problems
         for screen in self.yard_screens():
             screen.show(snapshot)
         self.after_change()
@@ -237,7 +242,12 @@ class Reading(App[str]):
             "head": (lambda: reader.after(0), lambda window: view.begin(window, top=window.start)),
         }
         work, then = wishes[event.what]
-        self.in_thread(work, then, group="output")
+        self.in_thread(work, lambda window: then(window) if self._is_shown(pane, job.id) else None, group="output")
+
+    @staticmethod
+    def _is_shown(pane: DetailPane, job_id: str) -> bool:
+        """Whether what was read is still wanted."""
+        return pane.is_attached and pane.job is not None and pane.job.id == job_id
 
     def find_in_output(self, text: str, backwards: bool) -> None:
         """The next line with `text` in it, in the file and not only among the lines in hand."""
@@ -260,6 +270,8 @@ class Reading(App[str]):
             return found, reader.after(before)
 
         def show(found: tuple[int, Window] | None) -> None:
+            if not self._is_shown(pane, job.id):
+                return
             if found is None:
                 self.notify(f"No more {safe(text)!r} {'above' if backwards else 'below'}.", markup=False)
                 view.refresh()

@@ -15,7 +15,7 @@ from textual.message import Message
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
-from taskyard.tui.paint import Piece, strip_of
+from taskyard.tui.paint import Piece, blank, strip_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -216,7 +216,7 @@ class RowList(ScrollView, Generic[Item], can_focus=True, inherit_bindings=False)
             words = _wrapped(self.empty, max(width - 2, 4))
             return strip_of([Piece(f" {words[line]}" if line < len(words) else "", "muted")], width)
         if line >= self.lines:
-            return Strip.blank(width)
+            return blank(width)
         at = bisect_right(self._tops, line) - 1
         item, id = self.items[at], self._ids[at]
         pieces = self._drawn[id] = self.draw(item, self._columns())
