@@ -117,7 +117,10 @@ def at(place: str, kind: str = "") -> Iterator[KeyRow]:
 
 def hints(place: str, kind: str = "") -> list[KeyRow]:
     """Those worth a word in the footer, most useful first."""
-    return sorted((row for row in at(place, kind) if row.hint), key=lambda row: row.hint)
+    found = sorted((row for row in at(place, kind) if row.hint), key=lambda row: row.hint)
+    return [
+        row._replace(short="find", full="find") if row.id == "filter" and place == "output" else row for row in found
+    ]
 
 
 def said(keys: str) -> str:

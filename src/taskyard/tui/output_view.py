@@ -118,7 +118,13 @@ class OutputView(ScrollView, can_focus=True, inherit_bindings=False):
         if self.follows:
             self.kept.unseen, self.kept.is_more = 0, False
             self.scroll_to(y=self.max_scroll_y, animate=False, force=True)
+        self.call_after_refresh(self._place_scrollbar)
         self.post_message(self.Changed())
+
+    def _place_scrollbar(self) -> None:
+        """A scrollbar that has just appeared knows nothing of what was scrolled before."""
+        if self.show_vertical_scrollbar:
+            self.vertical_scrollbar.position = self.scroll_y
 
     def _lay_out(self) -> None:
         columns = self._columns()
