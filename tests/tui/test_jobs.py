@@ -102,7 +102,8 @@ async def test_leaving_says_that_jobs_keep_running(release: View) -> None:
 
 @pytest.mark.req("U-01")
 @driven
-async def test_x_asks_in_place_and_a_second_x_stops(release: View) -> None:
+async def test_x_asks_in_place_and_a_second_x_stops(release: View, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(acting, "STOP_WITHIN", 60.0)  # the machine may be slow for a moment
     started = release.yard.jobs.start(Shell("exec sleep 300"))
     app = YardApp(release)
     async with app.run_test(size=(120, 30)) as pilot:

@@ -29,7 +29,7 @@ from support.tui import (
 )
 from taskyard.live.output import Line, Window
 from taskyard.tasklist.model import Task
-from taskyard.tui import reading
+from taskyard.tui import acting, reading
 from taskyard.tui.app import YardApp
 from taskyard.tui.tail import News
 from taskyard.view.ansi import Run
@@ -43,6 +43,7 @@ def still(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setenv("TZ", "UTC")
     in_utc()
     monkeypatch.setattr(reading, "SPIN_EVERY", 3600.0)
+    monkeypatch.setattr(acting, "STOP_WITHIN", 3600.0)
     yield
     monkeypatch.undo()
 
