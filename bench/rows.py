@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from bench import command_line, jobs, mail, mcp_calls, task_list, teammates
+from bench import command_line, jobs, mail, mcp_calls, screens, task_list, teammates
 from bench.rounds import Goal, Row, Sample
 from bench.task_list import Ground
 
@@ -28,7 +28,7 @@ def all_rows(memory: str, disk: str, *, quick: bool = False) -> list[Row]:
     for row in beside:
         by_name.setdefault(row.name.rsplit(".", 1)[0], []).append(row)
     in_order = [each for row in rows for each in (row, *by_name.get(row.name, []))]
-    return [*in_order, _command_row(judged), *_job_rows(judged), _mcp_row(judged)]
+    return [*in_order, _command_row(judged), *_job_rows(judged), _mcp_row(judged), *_screen_rows(judged)]
 
 
 def chosen(rows: list[Row], wanted: list[str]) -> list[Row]:
@@ -207,6 +207,30 @@ def _mcp_row(ground: Ground) -> Row:
         fewest=4,
         most=8,
     )
+
+
+def _screen_rows(ground: Ground) -> list[Row]:
+    return [
+        Row(
+            "view.update",
+            "ms",
+            lambda: screens.update_ours(ground),
+            lambda: screens.update_debounced(ground),
+            Goal("≥", 3),
+            fewest=3,
+            most=5,
+        ),
+        Row(
+            "web.fanout",
+            "ms",
+            lambda: screens.fanout_ours(ground),
+            lambda: screens.fanout_one(ground),
+            Goal("≤", 5),
+            as_time_ratio=True,
+            fewest=3,
+            most=6,
+        ),
+    ]
 
 
 def _beside(ground: Ground, suffix: str) -> list[Row]:

@@ -52,5 +52,15 @@ def test_a_quick_run_of_the_mail_loses_nothing() -> None:
     assert "faults" not in record
 
 
+@pytest.mark.serial
+@pytest.mark.req("U-04")
+def test_a_quick_run_of_the_screens_shows_every_change_and_leaves_nothing() -> None:
+    before = folders()
+    code, records = bench("view.update", "web.fanout", "--quick", "--json")
+    assert [record["name"] for record in records] == ["view.update", "web.fanout"]
+    assert all(record["ours"] > 0 and record["yardstick"] > 0 for record in records), (code, records)
+    assert folders() <= before
+
+
 def test_an_unknown_row_is_a_usage_error() -> None:
     assert bench("clam.10proc") == (2, [])

@@ -28,6 +28,8 @@ GOALS = {
     "mem.keeper.alone": "≤ 1×",
     "mem.team": "≤ 1×",
     "mcp.call": "≤ 3×",
+    "view.update": "≥ 3×",
+    "web.fanout": "≤ 5×",
 }
 
 

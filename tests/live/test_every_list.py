@@ -27,8 +27,8 @@ def test_every_list_is_counted_and_nothing_is_made_by_it(tmp_path: Path) -> None
     found = every_list(str(tmp_path))
 
     assert [one._replace(changed_at=0) for one in found] == [
-        ListCount("alpha", 1, 1, 0, 0),
-        ListCount("beta", 1, 1, 0, 0),
+        ListCount("alpha", 1, 1, 0, 0, ready=1),
+        ListCount("beta", 1, 1, 0, 0, ready=1),
         ListCount("gamma", 0, 0, 1, 0),
     ]
     assert sorted(os.listdir(foreign)) == before

@@ -19,6 +19,7 @@ from taskyard.live.job_feed import JobFeed
 def yard(tmp_path: Path) -> Iterator[taskyard.Yard]:
     with taskyard.open(tasks_dir=tmp_path / "tasks", list="release") as found:
         yield found
+        found.jobs.stop(*(job.id for job in found.jobs.list()))
 
 
 @pytest.fixture

@@ -28,6 +28,7 @@ from taskyard.view.snapshot import Snapshot
 def yard(tmp_path: Path) -> Iterator[taskyard.Yard]:
     with taskyard.open(tasks_dir=tmp_path / "tasks", list="release", agent="ada") as found:
         yield found
+        found.jobs.stop(*(job.id for job in found.jobs.list()))
 
 
 @pytest.fixture

@@ -7,6 +7,7 @@ import os
 from taskyard.tasklist.list_folder import ListFolder, list_names
 from taskyard.tasklist.listing import ListReader
 from taskyard.typed import NamedTuple
+from taskyard.view.ordering import arranged
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,6 +22,9 @@ class ListCount(NamedTuple):
     done: int
     damaged: int
     changed_at: int | None  #: epoch ms
+    ready: int = 0  #: of those that are open
+    blocked: int = 0
+    doing: int = 0
 
 
 def names_of(tasks_dir: str) -> tuple[str, ...]:
@@ -36,9 +40,12 @@ def every_list(tasks_dir: str) -> Sequence[ListCount]:
 def counted(tasks_dir: str, name: str) -> ListCount:
     """One list of a folder."""
     listing, _ = ListReader(ListFolder(tasks_dir, name), alive=lambda _: None).listing(lambda _ids: None)
-    shown = [task for task in listing if not task.is_internal]
-    done = sum(task.is_done for task in shown)
-    return ListCount(name, len(shown) - done, done, len(listing.damaged), _changed_at(os.path.join(tasks_dir, name)))
+    unreadable = {found.file.removesuffix(".json") for found in listing.damaged}
+    states = [row.state for row in arranged(listing, now=0, unreadable=unreadable)]
+    done = states.count("done")
+    changed_at = _changed_at(os.path.join(tasks_dir, name))
+    open_states = (states.count(state) for state in ("ready", "blocked", "doing"))
+    return ListCount(name, len(states) - done, done, len(listing.damaged), changed_at, *open_states)
 
 
 def _changed_at(path: str) -> int | None:

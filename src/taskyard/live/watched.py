@@ -6,6 +6,7 @@ import contextlib
 import sys
 
 from taskyard.clock import now_ms
+from taskyard.view.memory import Memory
 from taskyard.view.snapshot import Snapshot, snapshot
 
 TYPE_CHECKING = False
@@ -33,6 +34,7 @@ class View:
         self.is_stale = True  #: something else than its list or the jobs changed
         self.users = 0
         self._live = live
+        self._memory = Memory()
         self._listeners: list[Listener] = []
 
     @property
@@ -48,7 +50,7 @@ class View:
         """Make a snapshot, and tell of it if it shows anything new."""
         self.is_stale = False
         before = self.snapshot
-        self.snapshot = snapshot(scene, before, same_tasks=same_tasks, same_jobs=same_jobs)
+        self.snapshot = snapshot(scene, before, same_tasks=same_tasks, same_jobs=same_jobs, memory=self._memory)
         if self.snapshot._replace(until=before.until, done_since=before.done_since) == before:
             return
         for listener in list(self._listeners):

@@ -10,12 +10,12 @@ A snapshot is a value: two that show the same are equal. `until` says when time 
 from __future__ import annotations
 
 from taskyard.typed import NamedTuple
-from taskyard.view.graph import places
 from taskyard.view.job_views import JobView, job_views
+from taskyard.view.memory import Memory
 from taskyard.view.ordering import HIDE_AFTER_MS, JUST_DONE_MS, arranged, panel
 from taskyard.view.people import Person, people
 from taskyard.view.pill import Pill, next_change, pill
-from taskyard.view.task_views import Counts, TaskView, counted, task_views
+from taskyard.view.task_views import Counts, TaskView, counted
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -70,10 +70,15 @@ class Snapshot(NamedTuple):
 
 
 def snapshot(
-    scene: Scene, before: Snapshot | None = None, *, same_tasks: bool = False, same_jobs: bool = False
+    scene: Scene,
+    before: Snapshot | None = None,
+    *,
+    same_tasks: bool = False,
+    same_jobs: bool = False,
+    memory: Memory | None = None,
 ) -> Snapshot:
     """A scene, ready to be shown; what is known to be as it was `before` is not worked out again."""
-    tasks = before.tasks if before is not None and same_tasks else _tasks(scene)
+    tasks = before.tasks if before is not None and same_tasks else _tasks(scene, memory or Memory())
     jobs = before.jobs if before is not None and same_jobs else _jobs(scene)
     is_shown, done_since = panel(scene.tasks, done_since=scene.done_since, now=scene.now)
     everybody = people(tasks, scene.jobs, scene.members, team=scene.list, now=0)
@@ -93,10 +98,10 @@ def snapshot(
     )
 
 
-def _tasks(scene: Scene) -> tuple[TaskView, ...]:
+def _tasks(scene: Scene, memory: Memory) -> tuple[TaskView, ...]:
     unreadable = {found.file.removesuffix(".json") for found in scene.damaged}
     rows = arranged(scene.tasks, now=scene.now, done_at=scene.done_at, me=scene.me, unreadable=unreadable)
-    return task_views(rows, places({task.id: task for task in scene.tasks}), me=scene.me)
+    return memory.views(rows, memory.places(scene.tasks), me=scene.me)
 
 
 def _jobs(scene: Scene) -> tuple[JobView, ...]:

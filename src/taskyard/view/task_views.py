@@ -5,13 +5,13 @@ from __future__ import annotations
 from taskyard.tasklist.extras import labels_of, priority_of
 from taskyard.typed import NamedTuple
 from taskyard.view.glyphs import TASK_LOOKS
-from taskyard.view.graph import NOWHERE, Place
 from taskyard.view.text import safe, waits_note
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable
 
+    from taskyard.view.graph import Place
     from taskyard.view.ordering import Row
 
 
@@ -54,11 +54,6 @@ class Counts(NamedTuple):
         return self.ready + self.blocked + self.doing + self.done
 
 
-def task_views(rows: Sequence[Row], places: Mapping[str, Place], *, me: str | None = None) -> tuple[TaskView, ...]:
-    """Rows in their order, ready to be shown."""
-    return tuple(_view(row, places.get(row.task.id, NOWHERE), me) for row in rows)
-
-
 def counted(tasks: Iterable[TaskView]) -> Counts:
     """How many tasks are in which state."""
     found = dict.fromkeys(Counts._fields, 0)
@@ -67,7 +62,8 @@ def counted(tasks: Iterable[TaskView]) -> Counts:
     return Counts(**found)
 
 
-def _view(row: Row, place: Place, me: str | None) -> TaskView:
+def task_view(row: Row, place: Place, me: str | None) -> TaskView:
+    """One row, ready to be shown."""
     task, look = row.task, TASK_LOOKS[row.state]
     is_doing = row.state == "doing"
     return TaskView(

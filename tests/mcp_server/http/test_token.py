@@ -9,6 +9,7 @@ import pytest
 
 from taskyard.errors import BadText, StorageError
 from taskyard.mcp_server.http import token as tokens
+from taskyard.serving.token import Token
 
 SECRET = "a-secret-of-my-own-0123456789"
 
@@ -24,7 +25,7 @@ def test_it_is_made_once_for_its_owner_alone(tmp_path: Path) -> None:
 
 
 def test_it_fits_itself_alone_and_does_not_show() -> None:
-    made = tokens.Token(SECRET, None)
+    made = Token(SECRET, None)
     assert made.fits(SECRET)
     for other in ("", SECRET[:-1], SECRET + "x", SECRET.upper(), "\udcff", "é"):
         assert not made.fits(other)

@@ -1,43 +1,14 @@
-"""
-The secret that every request over HTTP must bring: made once, kept where only its owner can read it.
-
-It is never written anywhere else: no log, no argument of a process, no environment of a job. Commands of the same user
-can still read its file, and the environment that the server was started with (/proc): against them nothing is secret.
-"""
+"""The secret that every request to the MCP server over HTTP must bring, and where it is from."""
 
 from __future__ import annotations
 
-import hmac
 import os
-import secrets
-import stat
 from collections.abc import MutableMapping
-from typing import NamedTuple
 
 from taskyard.disk import files
-from taskyard.errors import BadText, StorageError
+from taskyard.serving.token import Token, checked, kept_in
 
 VARIABLE = "TASKYARD_MCP_TOKEN"
-
-#: A token of fewer characters can be guessed.
-SHORTEST = 16
-
-_LARGEST = 4096
-
-
-class Token(NamedTuple):
-    """The secret, and where it is from."""
-
-    text: str
-    file: str | None  #: None: from the environment
-
-    def __repr__(self) -> str:
-        """Not the secret: this is what ends up in logs."""
-        return f"Token(file={self.file!r})"
-
-    def fits(self, given: str) -> bool:
-        """Whether `given` is the secret; takes as long whatever the answer is."""
-        return hmac.compare_digest(given.encode(errors="surrogateescape"), self.text.encode())
 
 
 def find(home: str, file: str | None = None, env: MutableMapping[str, str] | None = None) -> Token:
@@ -51,46 +22,13 @@ def find(home: str, file: str | None = None, env: MutableMapping[str, str] | Non
     """
     given = take(env)
     if file is not None:
-        path = os.path.realpath(file)
-    elif given is not None:
-        return Token(_checked(given.strip(), VARIABLE), None)
-    else:
-        files.make_private_folder(home)
-        path = f"{home}/mcp-token"
-    return Token(_read(path) or _made(path), path)
+        return kept_in(os.path.realpath(file))
+    if given is not None:
+        return Token(checked(given.strip(), VARIABLE), None)
+    files.make_private_folder(home)
+    return kept_in(f"{home}/mcp-token")
 
 
 def take(env: MutableMapping[str, str] | None = None) -> str | None:
     """The secret of the environment, which has it no longer: also a server without HTTP may be started with it."""
     return (os.environ if env is None else env).pop(VARIABLE, None)
-
-
-def _made(path: str) -> str:
-    try:
-        files.create(path, f"{secrets.token_urlsafe(32)}\n".encode())
-    except FileExistsError:
-        pass  # another server was faster: that is the one
-    found = _read(path)
-    if found is None:
-        raise StorageError(path, "it was removed while it was made", advice="Try again.")
-    return found
-
-
-def _read(path: str) -> str | None:
-    data = files.read(path, most=_LARGEST)
-    if data is None:
-        return None
-    found = os.lstat(path)
-    if found.st_uid != os.getuid() or stat.S_IMODE(found.st_mode) & 0o077:
-        raise StorageError(
-            path, "others can read this secret", advice=f"Make a new one: remove it, or `chmod 600 {path}`."
-        )
-    return _checked(data.decode("ascii", "replace").strip(), f"token in {path}")
-
-
-def _checked(text: str, field: str) -> str:
-    if len(text) < SHORTEST:
-        raise BadText(field, f"is too short: at least {SHORTEST} characters")
-    if not all("!" <= char <= "~" for char in text):
-        raise BadText(field, "cannot stand in a header: letters, digits and signs of ASCII alone, without spaces")
-    return text

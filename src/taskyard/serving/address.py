@@ -47,8 +47,8 @@ class Address(NamedTuple):
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
 
 
-def parsed(text: str) -> Address:
-    """The address that `text` names.
+def parsed(text: str, option: str = "--http") -> Address:
+    """The address that `text`, the value of `option`, names.
 
     Raises:
         BadValue: it names none.
@@ -57,17 +57,17 @@ def parsed(text: str) -> Address:
     if not colon:
         host = "127.0.0.1"
     if not (port.isascii() and port.isdigit() and len(port) <= 5 and int(port) <= 65535):
-        raise BadValue("--http", text, _EXPECTED)
+        raise BadValue(option, text, _EXPECTED)
     if host.startswith("[") and host.endswith("]"):
         host = host[1:-1]
     elif ":" in host:
-        raise BadValue("--http", text, _EXPECTED)
+        raise BadValue(option, text, _EXPECTED)
     if host == "localhost":
         host = "127.0.0.1"
     try:
         ipaddress.ip_address(host)
     except ValueError as error:
-        raise BadValue("--http", text, _EXPECTED) from error
+        raise BadValue(option, text, _EXPECTED) from error
     return Address(host, int(port))
 
 

@@ -1,0 +1,37 @@
+"""Under which names a server may be asked."""
+
+from __future__ import annotations
+
+import pytest
+
+from taskyard.errors import BadValue
+from taskyard.serving.address import Address
+from taskyard.serving.hosts import hosts_of
+
+
+def test_a_server_is_known_by_local_names_at_its_port() -> None:
+    hosts = hosts_of(Address("127.0.0.1", 8787))
+    for name in ("127.0.0.1:8787", "localhost:8787", "LocalHost:8787", "[::1]:8787"):
+        assert hosts.knows(name)
+        assert hosts.welcomes(f"http://{name}")
+        assert not hosts.welcomes(f"https://{name}")
+    for name in ("", "localhost", "localhost:87", "evil.example:8787", "localhost:8787 ", "127.0.0.1:8787/"):
+        assert not hosts.knows(name)
+        assert not hosts.welcomes(f"http://{name}")
+
+
+def test_at_the_port_of_http_it_may_be_left_out() -> None:
+    assert hosts_of(Address("127.0.0.1", 80)).knows("localhost")
+
+
+def test_a_name_that_was_given_counts_as_it_was_given() -> None:
+    hosts = hosts_of(Address("127.0.0.1", 8787), ("Yard.example", "other.example:444"))
+    assert hosts.knows("yard.example")
+    assert not hosts.knows("yard.example:8787")
+    assert hosts.welcomes("https://other.example:444")
+
+
+@pytest.mark.parametrize("name", ["", "a/b", "a b", "a@b", "x" * 256, "é", "a\n"])
+def test_what_can_be_no_name_is_refused(name: str) -> None:
+    with pytest.raises(BadValue, match="--allow-host"):
+        hosts_of(Address("127.0.0.1", 1), (name,))
