@@ -1,5 +1,5 @@
 """
-Write the reference pages that follow from the code: `docs/reference/cli.md` and `errors.md`.
+Write the reference pages that follow from the code: `docs/reference/cli.md`, `errors.md` and `keys.md`.
 
     python scripts/reference.py            write them
     python scripts/reference.py --check    exit 1 if one of them is not current
@@ -23,6 +23,7 @@ from taskyard import errors  # noqa: E402
 from taskyard.cli.command import Command, Found, Row, load  # noqa: E402
 from taskyard.cli.main import COMMANDS  # noqa: E402
 from taskyard.cli.parser import EXITS, Parser  # noqa: E402
+from taskyard.tui import keys  # noqa: E402
 
 _HEAD = "<!-- Written by scripts/reference.py from the code; `python scripts/reference.py` brings it up to date. -->\n"
 
@@ -124,7 +125,12 @@ def _facts(error: type) -> list[str]:
     return list(dict.fromkeys(found))
 
 
-WRITTEN = {"cli.md": cli_page, "errors.md": errors_page}
+def keys_page() -> str:
+    """Every key of the terminal view."""
+    return f"{_HEAD}\n{keys.page()}"
+
+
+WRITTEN = {"cli.md": cli_page, "errors.md": errors_page, "keys.md": keys_page}
 
 
 def main(arguments: list[str]) -> int:

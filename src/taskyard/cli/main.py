@@ -46,6 +46,7 @@ COMMANDS: Mapping[str, Row] = {
     "agent": Row("taskyard.cli.agent:AGENT", "Have an agent work on a prompt, here or in the background"),
     "engines": Row("taskyard.cli.agent:ENGINES", "What agents can run on"),
     "mcp": Row("taskyard.cli.mcp:MCP", "The tools for any model's client, over MCP"),
+    "tui": Row("taskyard.cli.tui:TUI", "Everything live in a terminal: tasks, jobs, output, graph"),
     "web": Row("taskyard.cli.web:WEB", "Lists, tasks and jobs in a browser, live"),
     "demo": Row("taskyard.cli.demo:DEMO", "A plan of tasks worked on by agents, live"),
     "completions": Row("taskyard.cli.completions:COMPLETIONS", "Completion for bash, zsh and fish"),

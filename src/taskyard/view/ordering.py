@@ -24,6 +24,9 @@ JUST_DONE_MS = 30_000
 HIDE_AFTER_MS = 5_000
 
 
+_STATUS = {"doing": TaskStatus.IN_PROGRESS, "done": TaskStatus.COMPLETED}
+
+
 class Row(NamedTuple):
     """A task in its place."""
 
@@ -78,9 +81,18 @@ def fitted(rows: Sequence[Row], most: int) -> tuple[Sequence[Row], str]:
 
 def hidden_line(tasks: Iterable[Task]) -> str:
     """`… +2 in progress, 3 pending, 1 completed`, without what is zero."""
+    return _hidden(task.status for task in tasks)
+
+
+def hidden_states(states: Iterable[str]) -> str:
+    """The same, of tasks by their states in a row."""
+    return _hidden(_STATUS.get(state, TaskStatus.PENDING) for state in states)
+
+
+def _hidden(statuses: Iterable[TaskStatus]) -> str:
     count = dict.fromkeys((TaskStatus.IN_PROGRESS, TaskStatus.PENDING, TaskStatus.COMPLETED), 0)
-    for task in tasks:
-        count[task.status] += 1
+    for status in statuses:
+        count[status] += 1
     parts = [f"{number} {status.value.replace('_', ' ')}" for status, number in count.items() if number]
     return f"… +{', '.join(parts)}" if parts else ""
 

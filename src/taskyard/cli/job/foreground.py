@@ -9,7 +9,6 @@ import sys
 from taskyard import config
 from taskyard.cli.job.attached import Attached, Seen
 from taskyard.cli.job.keyboard import Keyboard, window
-from taskyard.cli.job.keys import background_key
 from taskyard.cli.job.live_output import LiveOutput, Nothing
 from taskyard.cli.job.screen_modes import ScreenModes
 from taskyard.cli.job.shared import exit_code
@@ -22,6 +21,7 @@ from taskyard.runtime.model import JobStatus
 from taskyard.runtime.output_text import TerminalText
 from taskyard.runtime.requests import check_background
 from taskyard.runtime.steering import outcome_of
+from taskyard.view.background_key import background_key
 from taskyard.view.job_records import job_json
 from taskyard.view.job_text import ended_line
 
@@ -31,10 +31,10 @@ if TYPE_CHECKING:
     from typing import BinaryIO, TextIO
 
     from taskyard.cli.command import Args
-    from taskyard.cli.job.keys import Key
     from taskyard.runtime.jobs import Jobs
     from taskyard.runtime.kind import Spec
     from taskyard.runtime.model import Job
+    from taskyard.view.background_key import Key
 
 
 def run(

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
-    from taskyard.cli.job.keys import Key
+    from taskyard.view.background_key import Key
 
 #: Where `termios` keeps flags for what comes in, what goes out and lines, and single characters.
 _IN, _OUT, _LINE, _CHARACTERS = 0, 1, 3, 6

@@ -1,0 +1,292 @@
+"""
+The two screens: everything at once, and one thing in detail where there is no room beside the lists.
+
+    100 columns and more    tasks over background jobs, the detail beside them
+    60 to 99                the lists alone; the detail comes over them
+    fewer                   one list; the pill tells of the jobs
+    fewer than 16 lines     without the header
+"""
+
+from __future__ import annotations
+
+from textual.containers import Horizontal, Vertical
+from textual.screen import Screen
+
+from taskyard.tui.detail import DetailPane
+from taskyard.tui.feed import Subject
+from taskyard.tui.focusing import focus
+from taskyard.tui.frame import Frame, OneLine, header
+from taskyard.tui.lists import JobRows, PeopleRows, TaskRows
+from taskyard.tui.matching import job_text, passing, person_text, task_text
+from taskyard.tui.paint import Piece
+from taskyard.tui.prompt import Prompt
+from taskyard.view.job_views import JobView
+from taskyard.view.ordering import hidden_states
+from taskyard.view.people import Person
+from taskyard.view.snapshot import Snapshot
+from taskyard.view.task_views import TaskView
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from textual.app import ComposeResult
+
+    from taskyard.tui.lists import Timed
+    from taskyard.view.glyphs import Style
+
+WIDE, NARROW, LOW = 100, 60, 16
+
+#: Lines of the tree of people at most; the others by scrolling.
+_MOST_PEOPLE = 5
+
+_NO_TASKS = "No tasks yet. Press a to add one, or say `taskyard task add SUBJECT` anywhere."
+_NO_JOBS = "Nothing runs in the background. Press r to run a command, or say `taskyard run -d -- COMMAND` anywhere."
+
+
+class YardScreen(Screen[None]):
+    """A header, something, and a footer that becomes a line to type into."""
+
+    DEFAULT_CSS = """
+    YardScreen { layout: vertical; }
+    .framed { border-left: solid ansi_bright_black; border-right: solid ansi_bright_black; }
+    .ascii .framed { border-left: ascii ansi_bright_black; border-right: ascii ansi_bright_black; }
+    """
+
+    def __init__(self, *, style: Style, now: Callable[[], int]) -> None:
+        super().__init__(classes="ascii" if style.ascii else "")
+        self.style, self.now = style, now
+        self.snapshot = Snapshot()
+        self.header_line = OneLine(id="header")
+        self.footer_line = OneLine(id="footer")
+        self.prompt = Prompt(id="prompt")
+        self.detail = DetailPane(id="detail", style=style, now=now)
+
+    def show(self, snapshot: Snapshot) -> None:
+        """A new snapshot."""
+        self.snapshot = snapshot
+        self.detail.show(snapshot)
+        self.tell_header()
+
+    def tell_header(self) -> None:
+        """List, people, and what time it is."""
+        self.header_line.display = self.size.height >= LOW
+        self.header_line.say(header(self.snapshot, self.size.width, self.now()))
+
+    def tick(self) -> None:
+        """Time has passed."""
+        self.tell_header()
+        self.detail.tick()
+
+    def moments(self) -> list[int]:
+        """Since when what is shown with an age has been so."""
+        return []
+
+
+class DetailScreen(YardScreen):
+    """One thing in detail, over the lists."""
+
+    def compose(self) -> ComposeResult:
+        """From top to bottom."""
+        yield self.header_line
+        yield self.detail
+        yield self.prompt
+        yield self.footer_line
+
+    def on_mount(self) -> None:
+        """The detail has all of it."""
+        focus(self.detail.body)
+
+
+class MainScreen(YardScreen):
+    """Tasks, people and background jobs, and the detail where there is room."""
+
+    DEFAULT_CSS = """
+    MainScreen #body { height: 1fr; }
+    MainScreen #lists { width: 1fr; }
+    MainScreen #detail { width: 1fr; }
+    """
+
+    def __init__(self, *, style: Style, now: Callable[[], int], task_rows: int = 10) -> None:
+        super().__init__(style=style, now=now)
+        self._task_rows = task_rows
+        self.filters: dict[str, str] = {"tasks": "", "jobs": "", "people": ""}
+        self.turns = 0  #: steps of the spinner so far
+        self.active = "tasks"  #: the list that was looked at last
+        self.is_opened = False  #: the person wants to see tasks that are all done
+        self.tasks = TaskRows(id="tasks", style=style, now=now, empty=_NO_TASKS)
+        self.people = PeopleRows(id="people", style=style, now=now)
+        self.jobs = JobRows(id="jobs", style=style, now=now, empty=_NO_JOBS)
+        self.hidden_line = OneLine(id="hidden", classes="framed")
+        self.lists: tuple[Timed, ...] = (self.tasks, self.people, self.jobs)  #: from top to bottom
+        self.tasks_frame = Frame("top", style=style)
+        self.people_frame = Frame("middle", style=style)
+        self.jobs_frame = Frame("middle", style=style)
+        self.bottom_frame = Frame("bottom", style=style)
+
+    def compose(self) -> ComposeResult:
+        """The lists on the left, the detail on the right."""
+        for rows in (self.tasks, self.people, self.jobs):
+            rows.add_class("framed")
+        yield self.header_line
+        with Horizontal(id="body"):
+            with Vertical(id="lists"):
+                yield self.tasks_frame
+                yield self.tasks
+                yield self.hidden_line
+                yield self.people_frame
+                yield self.people
+                yield self.jobs_frame
+                yield self.jobs
+                yield self.bottom_frame
+            yield self.detail
+        yield self.prompt
+        yield self.footer_line
+
+    def on_mount(self) -> None:
+        """Keys go to the tasks first."""
+        focus(self.tasks)
+        self.watch(self.tasks, "scroll_y", self._tell_hidden)
+
+    @property
+    def is_wide(self) -> bool:
+        """Whether the detail has room beside the lists."""
+        return self.size.width >= WIDE
+
+    def list_of(self, name: str) -> Timed:
+        """A list by its name."""
+        return {"tasks": self.tasks, "people": self.people, "jobs": self.jobs}[name]
+
+    # -- what is shown -----------------------------------------------------------------------
+
+    def show(self, snapshot: Snapshot) -> None:
+        """A new snapshot: rows by id, so that only what changed is drawn."""
+        if snapshot.is_panel_shown:
+            self.is_opened = False
+        self.snapshot = snapshot
+        is_shown = snapshot.is_panel_shown or self.is_opened
+        self.tasks.empty = self._no_tasks(snapshot)
+        tasks = passing(snapshot.tasks, task_text, self.filters["tasks"]) if is_shown else ()
+        people = passing(snapshot.people, person_text, self.filters["people"])
+        jobs = passing(snapshot.jobs, job_text, self.filters["jobs"])
+        self.tasks.show(tasks)
+        self.people.show(people)
+        self.jobs.empty = "No job matches the filter." if self.filters["jobs"] else _NO_JOBS
+        self.jobs.show(jobs)
+        self.share_room()
+        super().show(snapshot)
+
+    def _no_tasks(self, snapshot: Snapshot) -> str:
+        if self.filters["tasks"]:
+            return "No task matches the filter. Press esc to see all."
+        if snapshot.tasks:
+            many = f"All {len(snapshot.tasks)} tasks are done" if len(snapshot.tasks) > 1 else "The task is done"
+            return f"{many}. Press enter to see them, a to add one."
+        return _NO_TASKS
+
+    def subject(self) -> Subject | None:
+        """What is selected in the list that was looked at last."""
+        item = self.list_of(self.active).current
+        if isinstance(item, TaskView):
+            return Subject("task", item.id)
+        if isinstance(item, JobView):
+            return Subject("job", item.id)
+        if isinstance(item, Person):
+            return Subject("job", item.job) if item.job else Subject("task", item.task) if item.task else None
+        return None
+
+    def follow_selection(self) -> None:
+        """Show in detail what is selected, where there is room."""
+        if self.is_wide:
+            self.detail.open(self.subject())
+
+    # -- places ------------------------------------------------------------------------------
+
+    def on_resize(self) -> None:
+        """There is more room, or less."""
+        self.share_room()
+        self.tell_header()
+
+    def share_room(self) -> None:
+        """Give each list its lines."""
+        columns, is_tiny = self.size.width, self.size.width < NARROW
+        self.detail.display = self.is_wide
+        shows_jobs = not is_tiny or self.active == "jobs"
+        shows_tasks = not is_tiny or self.active != "jobs"
+        people = min(self.people.lines, _MOST_PEOPLE) if shows_tasks else 0
+        for widget, is_shown in (
+            (self.tasks, shows_tasks),
+            (self.people_frame, people),
+            (self.people, people),
+            (self.jobs, shows_jobs),
+            (self.jobs_frame, shows_jobs and shows_tasks),
+        ):
+            widget.display = bool(is_shown)
+        inner = (columns // 2 if self.is_wide else columns) - 2
+        room = self.size.height - (self.size.height >= LOW) - 1 - 2 - bool(shows_jobs) - (people + 1 if people else 0)
+        self._share(room, inner, has_jobs=shows_jobs)
+        self.people.styles.height = people
+        for rows in self.lists:
+            if rows.is_active != (rows.id == self.active):
+                rows.is_active = rows.id == self.active
+                rows.redraw_selected()
+        self._name_frames(is_tiny=is_tiny, shows_tasks=shows_tasks)
+        self._tell_hidden()
+
+    def _share(self, room: int, columns: int, *, has_jobs: bool) -> None:
+        """The lines of the tasks: about ten, and never so many that no job is seen."""
+        needed = self.tasks.lines or self.tasks.empty_lines(columns)
+        if not has_jobs:
+            most = room
+        else:
+            jobs = self.jobs.lines or self.jobs.empty_lines(columns)
+            most = room - min(jobs, max(room // 3, 3))
+            most = min(most, self._task_rows + 1) if self._task_rows else most
+        self.hidden_line.display = needed > most and self.tasks.display
+        lines = min(needed, max(most - 1, 1) if needed > most else most)
+        self.tasks.styles.height = "1fr" if not has_jobs and not self.hidden_line.display else max(lines, 1)
+
+    def _name_frames(self, *, is_tiny: bool, shows_tasks: bool) -> None:
+        def title(number: str, name: str, key: str) -> str:
+            return f"{number}{name}" + (f" /{self.filters[key]}" if self.filters[key] else "")
+
+        first = title("1 ", "Tasks", "tasks") if shows_tasks else title("2 ", "Background", "jobs")
+        self.tasks_frame.name_it(first, lit=self.tasks.has_focus or (not shows_tasks and self.jobs.has_focus))
+        self.people_frame.name_it(title("", "Team", "people"), lit=self.people.has_focus)
+        self.jobs_frame.name_it(title("2 ", "Background", "jobs"), lit=self.jobs.has_focus)
+
+    def _tell_hidden(self) -> None:
+        if self.hidden_line.display:
+            states = [task.state for task in self.tasks.hidden() if isinstance(task, TaskView)]
+            words = hidden_states(states)
+            self.hidden_line.say([Piece(f" {words.replace('…', '...') if self.style.ascii else words}", "muted")])
+
+    # -- time --------------------------------------------------------------------------------
+
+    def tick(self) -> None:
+        """Time has passed: ages read differently, and the spinner turns."""
+        for rows in self.lists:
+            rows.tick()
+        super().tick()
+
+    def turn_spinner(self) -> None:
+        """One step, on the row that has the focus."""
+        self.turns += 1
+        for rows in self.lists:
+            if rows.has_focus:
+                rows.turn = self.turns
+                rows.redraw_selected()
+
+    @property
+    def spins(self) -> bool:
+        """Whether something goes on in the row that has the focus."""
+        item = next((rows.current for rows in self.lists if rows.has_focus), None)
+        if isinstance(item, TaskView):
+            return item.state == "doing"
+        return isinstance(item, JobView) and item.state == "running" and not item.is_paused
+
+    def moments(self) -> list[int]:
+        """Since when what is shown with an age has been so."""
+        tasks = [task.since for task in self.snapshot.tasks if task.since is not None] if self.tasks.items else []
+        jobs = [job.started_at for job in self.snapshot.jobs if job.started_at is not None and not job.is_over]
+        return [*tasks, *jobs]

@@ -1,0 +1,55 @@
+"""The footer: the pill, and the keys that work now, as far as there is room."""
+
+from __future__ import annotations
+
+import pytest
+
+from support.tui import scene
+from taskyard.tui.frame import footer, header
+from taskyard.view.pill import Pill
+from taskyard.view.snapshot import snapshot
+from taskyard.view.text import width
+
+BUSY = Pill("2 shells", waits="! 1 waits", flash="✗ make lint", flash_token="fail", running=2)
+
+
+def line(pill: Pill, place: str, columns: int, **more: str) -> str:
+    return "".join(piece.text for piece in footer(pill, place, {}, columns, **more))
+
+
+@pytest.mark.req("U-02")
+def test_the_pill_has_the_key_that_opens_it_unless_it_says_what_to_press() -> None:
+    assert line(BUSY, "tasks", 120).startswith(" 2 shells (2)   ! 1 waits   ✗ make lint ")
+    assert line(Pill("◇ ultraplan needs your input", " · ↓ to view"), "tasks", 120).startswith(
+        " ◇ ultraplan needs your input · ↓ to view "
+    )
+    assert line(Pill(), "tasks", 120).startswith(" enter open  ")
+
+
+@pytest.mark.req("U-02")
+def test_each_part_of_the_pill_has_its_colour() -> None:
+    looks = {piece.text.strip(): piece.look for piece in footer(BUSY, "tasks", {}, 120)}
+
+    assert (looks["! 1 waits"], looks["✗ make lint"]) == ("warn bold", "fail")
+
+
+def test_hints_are_in_full_in_short_or_as_keys_alone() -> None:
+    assert "c claim for me" in line(Pill(), "tasks", 200)
+    assert "c claim  d done" in line(Pill(), "tasks", 100)
+    assert line(BUSY, "tasks", 60).split()[-5:] == ["c", "d", "/", "a", "s"]
+    assert "f follow" in line(Pill(), "output", 80)
+
+
+@pytest.mark.parametrize("columns", range(20, 200, 7))
+def test_nothing_runs_over_the_edge(columns: int) -> None:
+    shown = snapshot(scene())
+
+    assert width("".join(piece.text for piece in header(shown, max(columns, 60), 0))) <= max(columns, 60)
+    assert width(line(Pill("1 shell"), "jobs", columns)) <= columns
+
+
+def test_another_key_is_shown_where_another_is_set() -> None:
+    pieces = footer(BUSY, "tasks", {"claim": "C", "background": "f2"}, 200)
+
+    assert "C claim" in "".join(piece.text for piece in pieces)
+    assert "2 shells (f2)" in "".join(piece.text for piece in pieces)

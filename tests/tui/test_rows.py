@@ -1,0 +1,63 @@
+"""What a row says, for every width."""
+
+from __future__ import annotations
+
+import pytest
+
+from support.tui import NOW, scene
+from taskyard.tui.paint import Piece
+from taskyard.tui.rows import job_row, next_age_change, person_row, task_row
+from taskyard.view.glyphs import Style
+from taskyard.view.snapshot import snapshot
+from taskyard.view.text import width
+
+SHOWN = snapshot(scene())
+
+
+def text(pieces: list[Piece]) -> str:
+    return "".join(piece.text for piece in pieces)
+
+
+@pytest.mark.parametrize("columns", [40, 46, 56, 76, 196])
+def test_rows_are_as_wide_as_they_may_be(columns: int) -> None:
+    for task in SHOWN.tasks:
+        assert width(text(task_row(task, columns=columns, ids=2, now=NOW, style=Style())).rstrip()) <= columns
+    for job in SHOWN.jobs:
+        for line in job_row(job, columns=columns, now=NOW, style=Style(), costs=5):
+            assert width(text(line).rstrip()) <= columns
+    for person in SHOWN.people:
+        assert width(text(person_row(person, columns=columns, names=3, now=NOW, style=Style())).rstrip()) <= columns
+
+
+@pytest.mark.req("U-01", "U-03")
+def test_the_row_with_the_focus_turns_and_says_what_is_being_done() -> None:
+    doing = SHOWN.tasks[0]
+    still = text(task_row(doing, columns=60, ids=2, now=NOW, style=Style()))
+    turned = [text(task_row(doing, columns=60, ids=2, now=NOW, style=Style(), turn=at))[:25] for at in range(4)]
+
+    assert still.startswith("◐ 12 Migrate the schema")
+    assert turned == [f"{sign} 12 Migrating the schema"[:25] for sign in "◐◓◑◒"]
+
+
+@pytest.mark.req("U-01")
+def test_people_are_idle_or_working_in_a_sign_and_a_word() -> None:
+    working = text(person_row(SHOWN.people[0], columns=60, names=3, now=NOW, style=Style()))
+    idle = SHOWN.people[0]._replace(state="idle", glyph="…", ascii="-", token="muted", doing="", since=None)
+
+    assert working.startswith("▶ ada working  Migrating the schema")
+    assert text(person_row(idle, columns=60, names=3, now=NOW, style=Style())).startswith("… ada idle")
+
+
+@pytest.mark.parametrize(
+    ("ages", "wait"),
+    [
+        ([], None),
+        ([500], 500),
+        ([8_200], 800),
+        ([61_000], 59_000),
+        ([61_000, 2_000], 1_000),
+        ([90_000_000], 82_800_000),
+    ],
+)
+def test_an_age_reads_differently_after_a_second_a_minute_or_a_day(ages: list[int], wait: int | None) -> None:
+    assert next_age_change([NOW - age for age in ages], NOW) == wait
