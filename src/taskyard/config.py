@@ -82,7 +82,7 @@ def load(environ: Mapping[str, str] | None = None) -> Settings:
         BadValue: a setting is unknown, or of the wrong type or range.
     """
     env = os.environ if environ is None else environ
-    values = _from_file(env)
+    values = {name: value for name, value in in_file(env).items() if not isinstance(value, (dict, list))}
     for name in Settings._fields:
         if (text := env.get(f"TASKYARD_{name.upper()}")) is not None:
             values[name] = text
@@ -95,7 +95,12 @@ def config_folder(env: Mapping[str, str]) -> str:
     return os.path.join(base, "taskyard")
 
 
-def _from_file(env: Mapping[str, str]) -> dict[str, object]:
+def in_file(env: Mapping[str, str]) -> dict[str, object]:
+    """Everything that `config.toml` says; nothing where there is none.
+
+    Raises:
+        Damaged: it is not TOML.
+    """
     path = os.path.join(config_folder(env), "config.toml")
     try:
         with open(path, "rb") as file:
@@ -107,10 +112,9 @@ def _from_file(env: Mapping[str, str]) -> dict[str, object]:
     import tomllib  # 15 ms that only those with a settings file pay
 
     try:
-        found = tomllib.loads(data.decode())
+        return tomllib.loads(data.decode())
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise Damaged(path, str(error)) from error
-    return {name: value for name, value in found.items() if not isinstance(value, (dict, list))}
 
 
 _CHOICES = {"durability": ("process", "power"), "paths_policy": ("warn", "refuse", "off")}

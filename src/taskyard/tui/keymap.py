@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 
 from taskyard import config
-from taskyard.errors import BadValue, Damaged
+from taskyard.errors import BadValue
 from taskyard.names import nearest
 from taskyard.shapes import as_object
 from taskyard.tui.keys import BY_ID, KEYS, said
@@ -117,21 +117,7 @@ def _refuse_doubles(found: Mapping[str, str]) -> None:
 
 
 def _table(env: Mapping[str, str]) -> Mapping[str, object]:
-    path = os.path.join(config.config_folder(env), "config.toml")
-    try:
-        with open(path, "rb") as file:
-            data = file.read()
-    except (FileNotFoundError, NotADirectoryError, PermissionError):
-        return {}
-    except OSError as error:
-        raise Damaged(path, os.strerror(error.errno or 0)) from error
-    import tomllib
-
-    try:
-        found = tomllib.loads(data.decode())
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise Damaged(path, str(error)) from error
-    table = found.get("keys", {})
+    table = config.in_file(env).get("keys", {})
     if (keys := as_object(table)) is None:
         raise BadValue("keys", table, 'a table: `[keys]` and lines such as `claim = "C"`')
     return keys
