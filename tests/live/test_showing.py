@@ -225,6 +225,23 @@ def test_a_list_in_memory_is_watched_as_well() -> None:
 
 
 @pytest.mark.req("L-18")
+def test_of_a_list_in_memory_nothing_is_missed_while_another_is_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TASKYARD_POLL_INTERVAL", "3600")
+    with taskyard.open(store="memory:", list="release") as yard, Live(yard) as live:
+        view = live.watch()
+        live.watch("beside")  # looked at after it, and whoever looks answers the bell for all
+
+        def at_once(snapshot: Snapshot) -> None:
+            if len(snapshot.tasks) == 1:
+                yard.tasks.create("Second")
+                until(lambda: view.feed.has_news)
+
+        view.listen(at_once)
+        yard.tasks.create("First")
+        until_shown(view, lambda snapshot: subjects(snapshot) == ["First", "Second"])
+
+
+@pytest.mark.req("L-18")
 def test_a_damaged_file_is_named_and_hides_nothing_else(tmp_path: Path, yard: taskyard.Yard, live: Live) -> None:
     yard.tasks.create("Fine")
     view = live.watch()

@@ -113,7 +113,8 @@ class Live:
     def _has_news(self) -> bool:
         """Whether something came while the last round looked: of a bell that many share, one may have heard it."""
         with self._lock:
-            return self._is_asked or any(followed.has_news for followed in self._followed())
+            told = any(view.feed.has_news for view in self._views.values())
+            return told or self._is_asked or any(followed.has_news for followed in self._followed())
 
     def _followed(self) -> Iterator[Followed]:
         if self._lists is not None:
