@@ -10,6 +10,7 @@ So nobody who only connects, with no token, can keep out those who ask.
 from __future__ import annotations
 
 import asyncio
+from typing import cast
 
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
@@ -54,13 +55,10 @@ class Connection(H11Protocol):
         self._timer = self.loop.call_later(PATIENCE, self._look)
 
     def _make_room(self) -> None:
-        silent: list[Connection] = [
-            each for each in self.connections if isinstance(each, Connection) and each.is_silent
-        ]
-        oldest = min(silent, key=_made_at)  # ourselves, if there is no other
+        """Cut whoever is silent the longest: ourselves, if there is no other."""
+        oldest = self
+        for each in cast("set[object]", self.connections):
+            if isinstance(each, Connection) and each.made_at < oldest.made_at and each.is_silent:
+                oldest = each
         self.connections.discard(oldest)
         oldest.transport.abort()
-
-
-def _made_at(connection: Connection) -> float:
-    return connection.made_at
