@@ -160,7 +160,7 @@ def test_a_folder_that_cannot_be_made_private_is_refused_with_the_reason(
 
     tmp_path.chmod(0o755)
     monkeypatch.setattr(os, "chmod", refuses)
-    with pytest.raises(StorageError, match="(?i)read-only"):
+    with pytest.raises(StorageError, match=r"(?i)read-only"):
         files.make_private_folder(str(tmp_path))
 
 
