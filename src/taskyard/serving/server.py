@@ -72,14 +72,17 @@ class Server(uvicorn.Server):
         exchanges.end()
 
 
-def config(app: ASGIApp, *, connections: int) -> uvicorn.Config:
-    """How all our servers serve: plain HTTP, `connections` at once, no word of who they are, no log of requests."""
+def config(app: ASGIApp, *, connections: int, has_lifespan: bool = True) -> uvicorn.Config:
+    """How all our servers serve: plain HTTP, `connections` at once, no word of who they are, no log of requests.
+
+    `has_lifespan`: the application wants to be told of the server's start and end.
+    """
     return uvicorn.Config(
         app,
         http=Connection,
         ws="none",
         loop="asyncio",
-        lifespan="on",
+        lifespan="on" if has_lifespan else "off",
         log_config=None,
         log_level="error",  # what strangers send that is no request is not worth a line each
         access_log=False,
