@@ -152,6 +152,18 @@ def test_a_private_folder_is_made_private_and_made_so_again(tmp_path: Path) -> N
     assert path.stat().st_mode & 0o777 == 0o700
 
 
+def test_a_folder_that_cannot_be_made_private_is_refused_with_the_reason(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuses(*_: object) -> None:
+        raise OSError(errno.EROFS, os.strerror(errno.EROFS))
+
+    tmp_path.chmod(0o755)
+    monkeypatch.setattr(os, "chmod", refuses)
+    with pytest.raises(StorageError, match=r"(?i)read-only"):
+        files.make_private_folder(str(tmp_path))
+
+
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a folder away")
 def test_a_private_folder_of_somebody_else_is_refused(tmp_path: Path) -> None:
     os.chown(tmp_path, 65534, -1)

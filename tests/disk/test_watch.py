@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from support.python import run_python
+from support.wait import until
 from taskyard.disk import follow, inotify, watch
 from taskyard.disk.watch import Watcher
 
@@ -262,3 +263,30 @@ def test_threads_that_ask_at_the_same_time_share_one_watcher() -> None:
         print(len(set(map(id, found))))
     """
     assert [run_python(script).strip() for _ in range(3)] == ["1", "1", "1"]
+
+
+@pytest.mark.req("L-18")
+def test_a_flood_of_events_wakes_nobody_thousands_of_times_a_second(
+    tmp_path: Path, watcher: Watcher, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    woken = 0
+    drain = watcher.drain
+
+    def counting() -> None:
+        nonlocal woken
+        woken += 1
+        drain()
+
+    monkeypatch.setattr(watcher, "drain", counting)
+    with watcher.follow(str(tmp_path)) as folder, (tmp_path / "output").open("wb", buffering=0) as output:
+        watcher.listen()
+        began = time.monotonic()
+        while time.monotonic() - began < 1.0:
+            output.write(b"y")
+        output.close()
+        most = 150 + 250 * (time.monotonic() - began)
+        until(lambda: folder.has_news)
+        assert woken < most
+        assert folder.changed() is None
+        (tmp_path / "after").touch()
+        until(lambda: "after" in (folder.changed() or ()))

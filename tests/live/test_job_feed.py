@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import threading
 from collections.abc import Iterator
@@ -13,6 +14,7 @@ import taskyard
 from support.wait import until
 from taskyard.live import job_feed
 from taskyard.live.job_feed import JobFeed
+from taskyard.runtime.folder import living_folder
 
 
 @pytest.fixture
@@ -50,6 +52,20 @@ def test_of_those_that_are_over_the_latest_are_kept(
     until(lambda: looked(feed).jobs[living].is_final)
     assert set(feed.jobs) == {ended[-1], living}
     assert not feed.is_busy
+
+
+@pytest.mark.req("U-01")
+def test_one_that_is_collected_during_the_first_look_hides_no_other(
+    yard: taskyard.Yard, feed: JobFeed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept = yard.jobs.run(taskyard.Shell("true")).id
+    lists = os.listdir
+    monkeypatch.setattr(os, "listdir", lambda path: [*lists(path), "b00000000"])  # gone as soon as it was named
+
+    shutil.rmtree(living_folder(yard.home))
+
+    feed.look()
+    assert set(feed.jobs) == {kept}
 
 
 @pytest.mark.req("U-01")

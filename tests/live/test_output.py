@@ -9,7 +9,7 @@ import pytest
 from support.job_outputs import start_job, wait_for_end
 from taskyard.errors import BadJobId
 from taskyard.live import output
-from taskyard.live.output import Line, Reader, Window
+from taskyard.live.output import MOST_LINES, Line, Reader, Window
 from taskyard.view.ansi import plain
 
 pytestmark = pytest.mark.req("O-05", "U-01")
@@ -49,6 +49,17 @@ def test_a_line_without_its_end_comes_again_with_what_was_added(tmp_path: Path) 
     window = reader.tail()
     assert (texts(window), window.is_open, window.end) == (["one", "two"], True, 4)
     assert texts(reader.after(window.end)) == ["two"]
+
+
+def test_a_flood_of_short_lines_comes_in_windows_that_can_be_drawn(tmp_path: Path) -> None:
+    reader = printed(tmp_path, "yes | head -n 12000")
+
+    first = reader.after(0)
+    assert (len(first.lines), first.end, first.is_open) == (MOST_LINES, 2 * MOST_LINES, False)
+    rest = [reader.after(first.end, lines=3_000)]
+    while rest[-1].end < rest[-1].size:
+        rest.append(reader.after(rest[-1].end, lines=3_000))
+    assert [len(window.lines) for window in rest] == [3_000, 3_000, 1_000]
 
 
 def test_an_endless_line_is_not_read_again_and_again(tmp_path: Path) -> None:

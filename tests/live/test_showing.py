@@ -225,6 +225,23 @@ def test_a_list_in_memory_is_watched_as_well() -> None:
 
 
 @pytest.mark.req("L-18")
+def test_of_a_list_in_memory_nothing_is_missed_while_another_is_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TASKYARD_POLL_INTERVAL", "3600")
+    with taskyard.open(store="memory:", list="release") as yard, Live(yard) as live:
+        view = live.watch()
+        live.watch("beside")  # looked at after it, and whoever looks answers the bell for all
+
+        def at_once(snapshot: Snapshot) -> None:
+            if len(snapshot.tasks) == 1:
+                yard.tasks.create("Second")
+                until(lambda: view.feed.has_news)
+
+        view.listen(at_once)
+        yard.tasks.create("First")
+        until_shown(view, lambda snapshot: subjects(snapshot) == ["First", "Second"])
+
+
+@pytest.mark.req("L-18")
 def test_a_damaged_file_is_named_and_hides_nothing_else(tmp_path: Path, yard: taskyard.Yard, live: Live) -> None:
     yard.tasks.create("Fine")
     view = live.watch()
@@ -234,6 +251,40 @@ def test_a_damaged_file_is_named_and_hides_nothing_else(tmp_path: Path, yard: ta
     shown = until_shown(view, lambda snapshot: snapshot.problems)
     assert subjects(shown) == ["Fine"]
     assert "9.json" in shown.problems[0]
+
+
+@pytest.mark.req("L-18")
+def test_a_folder_of_lists_that_is_a_link_for_a_while_is_told_and_then_shown_again(
+    tmp_path: Path, yard: taskyard.Yard, live: Live
+) -> None:
+    yard.tasks.create("Before")
+    view = live.watch()
+    (tmp_path / "tasks").rename(tmp_path / "moved")
+    (tmp_path / "tasks").symlink_to(tmp_path / "moved")
+    [problem] = until_shown(view, lambda snapshot: snapshot.problems).problems
+    assert "symbolic link" in problem
+
+    (tmp_path / "tasks").unlink()
+    (tmp_path / "moved").rename(tmp_path / "tasks")
+    yard.tasks.create("After")
+    until_shown(view, lambda snapshot: not snapshot.problems and subjects(snapshot) == ["Before", "After"])
+
+
+@pytest.mark.req("L-18")
+def test_a_round_that_fails_is_told_and_is_not_the_last(
+    yard: taskyard.Yard, live: Live, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told: list[object] = []
+    monkeypatch.setattr("sys.excepthook", lambda *what: told.append(what[1]))
+    view = live.watch()
+    with monkeypatch.context() as broken:
+        broken.setattr("taskyard.live.watched.snapshot", lambda *_, **__: 1 / 0)
+        yard.tasks.create("Hard to show")
+        until(lambda: told)
+    assert isinstance(told[0], ZeroDivisionError)
+    view.look()
+    yard.tasks.create("Easy")
+    until_shown(view, lambda snapshot: subjects(snapshot) == ["Hard to show", "Easy"])
 
 
 @pytest.mark.req("L-18")

@@ -20,6 +20,13 @@ def test_a_server_is_known_by_local_names_at_its_port() -> None:
         assert not hosts.welcomes(f"http://{name}")
 
 
+def test_a_server_is_known_by_the_address_it_printed_whichever_of_this_machine_it_is() -> None:
+    for host, shown in (("127.0.0.2", "127.0.0.2"), ("::1", "[::1]"), ("192.0.2.1", "192.0.2.1")):
+        assert hosts_of(Address(host, 8787)).knows(f"{shown}:8787")
+        assert hosts_of(Address(host, 80)).knows(shown)
+    assert not hosts_of(Address("0.0.0.0", 8787)).knows("0.0.0.0:8787")
+
+
 def test_at_the_port_of_http_it_may_be_left_out() -> None:
     assert hosts_of(Address("127.0.0.1", 80)).knows("localhost")
 

@@ -44,6 +44,14 @@ def test_fifty_who_listen_all_hear_of_a_change_and_keep_no_server_from_ending_at
     assert server.said == ""
 
 
+def test_a_second_ctrl_c_ends_it_without_a_word() -> None:
+    with WebServer() as server, server.open("/api/stream") as stream:
+        assert stream.next().name == "snapshot"
+        server.process.send_signal(signal.SIGINT)
+        assert server.stop(signal.SIGINT) == 0
+    assert server.said == ""
+
+
 @pytest.mark.req("U-04")
 def test_who_comes_back_after_a_restart_sees_everything_and_nothing_twice() -> None:
     with WebServer() as server:

@@ -101,7 +101,7 @@ def followed(path: str, *others: str) -> Generator[Folder]:
 
 def _sleep_on(loop: asyncio.AbstractEventLoop, shared: Watcher) -> None:
     _sleepers[loop] = _sleepers.get(loop, 0) + 1
-    if shared.fd is not None:
+    if shared.fd is not None and not shared.is_listening:
         loop.add_reader(shared.fd, shared.drain)
 
 

@@ -186,7 +186,10 @@ def check_private_folder(path: str) -> None:
     if found.st_uid != os.geteuid():
         raise StorageError(path, f"it belongs to user {found.st_uid}, not to us")
     if found.st_mode & 0o077:
-        os.chmod(path, 0o700)
+        try:
+            os.chmod(path, 0o700)
+        except OSError as error:
+            raise storage_error(path, error) from error
 
 
 def remove(path: str) -> None:

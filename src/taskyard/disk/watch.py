@@ -22,6 +22,10 @@ if TYPE_CHECKING:
 #: How often to look where the kernel does not tell.
 _POLL = 1.0
 
+#: Wake-ups a second in the long run, and how many may come at once before that counts: a command that prints without
+#: end makes thousands of events a second, and what came in between is one look.
+_RATE, _BURST = 200.0, 100.0
+
 
 class Followed:
     """One folder, for one reader."""
@@ -204,6 +208,11 @@ class Watcher:
         if not followers and self._by_number.pop(number, None) is not None and self._queue is not None:
             self._queue.remove(number)
 
+    @property
+    def is_listening(self) -> bool:
+        """Whether a thread empties the queue as soon as there is something."""
+        return self._thread is not None
+
     def listen(self) -> None:
         """Have the thread that turns file events into wake-ups."""
         with self.lock:
@@ -215,9 +224,14 @@ class Watcher:
     def _listen(self, queue: int) -> None:
         poll = select.poll()
         poll.register(queue, select.POLLIN)
+        spare, before = _BURST, time.monotonic()
         while True:
             poll.poll()
             self.drain()
+            now = time.monotonic()
+            spare, before = min(_BURST, spare + (now - before) * _RATE) - 1, now
+            if spare < 0:
+                time.sleep(1 / _RATE)
 
 
 _shared: Watcher | None = None

@@ -98,13 +98,8 @@ class JobFeed:
 
     def _newest(self) -> set[str]:
         """The living, and those that ended last."""
-        try:
-            with os.scandir(f"{self._home}/jobs") as entries:
-                jobs = (entry for entry in entries if is_job_id(entry.name))
-                found = [(entry.stat(follow_symlinks=False).st_mtime_ns, entry.name) for entry in jobs]
-            living = os.listdir(living_folder(self._home))
-        except OSError:
-            return set()
+        living = _names_in(living_folder(self._home))
+        found = [(_changed_at(f"{self._home}/jobs/{name}"), name) for name in _names_in(f"{self._home}/jobs")]
         found.sort(reverse=True)
         return {*living, *(name for _, name in found[: MOST_ENDED + len(living)])}
 
@@ -172,3 +167,17 @@ class JobFeed:
         for followed in self.followed:
             followed.close()
         self._names, self._folders = [], {}
+
+
+def _names_in(folder: str) -> list[str]:
+    try:
+        return [name for name in os.listdir(folder) if is_job_id(name)]
+    except OSError:
+        return []  # there is none yet
+
+
+def _changed_at(path: str) -> int:
+    try:
+        return os.lstat(path).st_mtime_ns
+    except OSError:
+        return 0  # collected by now; that hides no other

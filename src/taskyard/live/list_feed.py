@@ -71,9 +71,16 @@ class ListFeed:
     def _has_news(self) -> bool:
         if self._folder is not None:
             return self._folder.changed() != set()
-        told = self._told.is_set()
-        self._told.clear()
-        return told
+        if not self._told.is_set():
+            return False
+        self._told.clear()  # before the look: what is told from here on is looked at once more
+        return True
+
+    @property
+    def has_news(self) -> bool:
+        """Whether something happened since the last look."""
+        is_told = self._folder is None and self._told.is_set()
+        return is_told or any(followed.has_news for followed in self.followed)
 
     def _read(self) -> bool:
         before, was_wrong = self.tasks, self.problem

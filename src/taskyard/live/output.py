@@ -84,10 +84,11 @@ class Reader:
         omitted = part.omitted if len(kept) == len(text) else 0
         return _window(kept, part.offset + len(text) - len(kept), omitted, size=self._output.end())
 
-    def after(self, offset: int, most: int = MOST_BYTES) -> Window:
-        """What came from an offset on; ask again with its `end`."""
+    def after(self, offset: int, most: int = MOST_BYTES, *, lines: int = MOST_LINES) -> Window:
+        """What came from an offset on, of at most so many bytes and lines; ask again with its `end`."""
         part = self._read(offset, most)
-        return _window(part.text, part.offset, part.omitted, restarted=part.restarted, size=self._output.end())
+        text = _first_lines(part.text, min(lines, MOST_LINES))
+        return _window(text, part.offset, part.omitted, restarted=part.restarted, size=self._output.end())
 
     def find(
         self, text: str, start: int, *, backwards: bool = False, give_up: Callable[[], bool] | None = None
@@ -164,6 +165,12 @@ def _last_form(line: bytes) -> bytes:
     """What is left to see of a line that was overwritten."""
     body = line.removesuffix(b"\n").rstrip(b"\r")
     return body[body.rfind(b"\r") + 1 :] + line[len(line.rstrip(b"\n")) :]
+
+
+def _first_lines(text: bytes, lines: int) -> bytes:
+    """The first lines of a text."""
+    parts = text.split(b"\n", lines)
+    return text[: len(text) - len(parts[-1])] if len(parts) > lines else text
 
 
 def _last_lines(text: bytes, lines: int, *, is_whole: bool) -> bytes:

@@ -12,17 +12,20 @@ Nothing of it delays the end of the program.
 
 from __future__ import annotations
 
+import sys
 import threading
 import time
 
 from taskyard.clock import elapsed, now_ms
 from taskyard.disk.watch import watcher
+from taskyard.errors import TaskyardError
 from taskyard.live.every_list import names_of
 from taskyard.live.job_feed import JobFeed
 from taskyard.live.list_feed import ListFeed
 from taskyard.live.watched import View
 from taskyard.names import folder_name
 from taskyard.view.snapshot import Scene
+from taskyard.view.text import safe
 from taskyard.view.timeline import timeline
 
 TYPE_CHECKING = False
@@ -53,6 +56,7 @@ class Live:
         self._views: dict[str, View] = {}
         self._lists: Followed | None = None
         self._names: tuple[str, ...] = ()
+        self._problem = ""  # why there is no telling which lists there are
         self._seen: frozenset[str] = frozenset()
         self._thread: threading.Thread | None = None
         self._is_closed = False
@@ -98,14 +102,19 @@ class Live:
             rest = self._shown_at + self._settings.debounce - elapsed()
             if rest > 0 and not self._is_closed:
                 time.sleep(rest)
-            with self._lock:
-                if not self._is_closed:
-                    self._round(by_itself=elapsed() - self._looked_at >= self._settings.poll_interval)
+            try:
+                with self._lock:
+                    if not self._is_closed:
+                        self._round(by_itself=elapsed() - self._looked_at >= self._settings.poll_interval)
+            except Exception as error:  # a defect of ours: it is told, and what is shown must not stand still for it
+                sys.excepthook(type(error), error, error.__traceback__)
+                time.sleep(_BLIND_LOOK)
 
     def _has_news(self) -> bool:
         """Whether something came while the last round looked: of a bell that many share, one may have heard it."""
         with self._lock:
-            return self._is_asked or any(followed.has_news for followed in self._followed())
+            told = any(view.feed.has_news for view in self._views.values())
+            return told or self._is_asked or any(followed.has_news for followed in self._followed())
 
     def _followed(self) -> Iterator[Followed]:
         if self._lists is not None:
@@ -151,12 +160,16 @@ class Live:
                 self._shown_at = elapsed()
 
     def _look_for_lists(self) -> None:
-        if self._lists is not None and (self._lists.changed() != set() or not self._names):
-            names = names_of(self._yard.tasks_dir or "")
-            if names != self._names:
-                self._names = names
-                for view in self._views.values():
-                    view.is_stale = True
+        if self._lists is None or (self._lists.changed() == set() and self._names and not self._problem):
+            return
+        was = self._names, self._problem
+        try:
+            self._names, self._problem = names_of(self._yard.tasks_dir or ""), ""
+        except TaskyardError as error:
+            self._problem = safe(str(error))
+        if was != (self._names, self._problem):
+            for view in self._views.values():
+                view.is_stale = True
 
     def _scene(self, view: View) -> Scene:
         jobs, feed = self._jobs, view.feed
@@ -173,7 +186,7 @@ class Live:
             now_ms(),
             view.snapshot.done_since,
             self._seen,
-            tuple(filter(None, (feed.problem, *jobs.problems.values()))),
+            tuple(dict.fromkeys(filter(None, (self._problem, feed.problem, *jobs.problems.values())))),
             self._names,
         )
 

@@ -44,9 +44,13 @@ class Exchanges:
         self._ending = ending
         self._open: dict[Exchange, bool] = {}  # whether it only listens
         self._quiet = anyio.Event()
+        self._is_over = False
 
     async def run(self, app: ASGIApp, scope: Scope, receive: Receive, send: Send, *, listens: bool) -> None:
-        """Have `app` answer a request."""
+        """Have `app` answer a request; one that comes after the end is told so."""
+        if self._is_over:
+            await self._ending(scope, receive, send)
+            return
         exchange = Exchange(send, self._ending)
         self._open[exchange] = listens
         try:
@@ -68,5 +72,6 @@ class Exchanges:
 
     def end(self) -> None:
         """Answer nothing any more."""
+        self._is_over = True
         for exchange in self._open:
             exchange.end()

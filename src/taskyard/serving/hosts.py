@@ -36,11 +36,10 @@ class Hosts(NamedTuple):
 
 
 def names_of(address: Address, names: Sequence[str] = ()) -> list[str]:
-    """Every name a server has, without a port: local ones, its own address where others can reach it, those given."""
-    known = [*LOCAL, *names]
-    if not address.is_local and not address.is_everywhere:
-        known.append(f"[{address.host}]" if ":" in address.host else address.host)
-    return known
+    """Every name a server has, without a port: local ones, its own address, those given."""
+    own = f"[{address.host}]" if ":" in address.host else address.host
+    is_another = own not in LOCAL and not address.is_everywhere
+    return [*LOCAL, *names, *([own] if is_another else [])]
 
 
 def hosts_of(address: Address, names: Sequence[str] = ()) -> Hosts:
@@ -51,7 +50,7 @@ def hosts_of(address: Address, names: Sequence[str] = ()) -> Hosts:
     """
     given = [_checked(name) for name in names]
     own = [f"{name}:{address.port}" for name in names_of(address)]
-    own += list(LOCAL) if address.port == 80 else []
+    own += names_of(address) if address.port == 80 else []
     origins = [f"http://{name}" for name in own]
     origins += [f"{scheme}://{name}" for name in given for scheme in ("http", "https")]
     return Hosts(frozenset((*own, *given)), frozenset(origins))

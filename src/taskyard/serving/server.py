@@ -19,6 +19,7 @@ import anyio
 import uvicorn
 from starlette.types import ASGIApp
 
+from taskyard.serving.connections import Connection
 from taskyard.serving.exchanges import Exchanges
 
 #: Seconds calls on their way have to end, all of the end may take, and after which the process is ended from inside.
@@ -71,15 +72,19 @@ class Server(uvicorn.Server):
         exchanges.end()
 
 
-def config(app: ASGIApp, *, connections: int) -> uvicorn.Config:
-    """How all our servers serve: plain HTTP, `connections` at once, no word of who they are, no log of requests."""
+def config(app: ASGIApp, *, connections: int, has_lifespan: bool = True) -> uvicorn.Config:
+    """How all our servers serve: plain HTTP, `connections` at once, no word of who they are, no log of requests.
+
+    `has_lifespan`: the application wants to be told of the server's start and end.
+    """
     return uvicorn.Config(
         app,
-        http="h11",
+        http=Connection,
         ws="none",
         loop="asyncio",
-        lifespan="on",
+        lifespan="on" if has_lifespan else "off",
         log_config=None,
+        log_level="error",  # what strangers send that is no request is not worth a line each
         access_log=False,
         proxy_headers=False,
         server_header=False,

@@ -75,9 +75,6 @@ class App:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
-        if scope["type"] == "lifespan":
-            await _live_and_let_die(receive, send)
-            return
         began = time.monotonic()
         request = Request(scope, receive)
         route, inside, methods = self._table.find(request.method, scope["path"])
@@ -177,11 +174,3 @@ class _Sending:
                 own.append(_NO_STORE)
             message = {**message, "headers": own}
         await self._send(message)
-
-
-async def _live_and_let_die(receive: Receive, send: Send) -> None:
-    while True:
-        message = await receive()
-        await send({"type": f"{message['type']}.complete"})
-        if message["type"] == "lifespan.shutdown":
-            return

@@ -21,7 +21,7 @@ from taskyard.web.values import Given
 SOME_LINES = 1_000
 
 #: Bytes of one window that is streamed, and how far somebody may be behind before the rest is left out.
-_WINDOW, _MOST_BEHIND = 200_000, 4_000_000
+_WINDOW, _MOST_BEHIND = 200_000, 1_000_000
 
 #: The largest output that can be fetched as a file, and bytes at a time.
 LARGEST_FILE, _PIECE = 64_000_000, 256 * 1024
@@ -39,7 +39,7 @@ async def output(site: Site, given: Given, request: Request) -> Response:
         if "before" in given:
             return reader.before(given.number("before"), lines), is_over
         if "after" in given:
-            return first_lines(reader.after(given.number("after")), lines), is_over
+            return reader.after(given.number("after"), lines=lines), is_over
         return reader.tail(given.number("tail", lines)), is_over
 
     window, is_over = await site.threads.look(look)
@@ -115,13 +115,6 @@ def _holds(before: Window, window: Window) -> bool:
     """Whether a window shows only what the one before it showed: nothing, or the same beginning of a line."""
     lines = window.lines
     return not window.restarted and not window.omitted and lines == before.lines[len(before.lines) - len(lines) :]
-
-
-def first_lines(window: Window, lines: int) -> Window:
-    """A window without those behind its first lines."""
-    if len(window.lines) <= lines:
-        return window
-    return window._replace(lines=window.lines[:lines], end=window.lines[lines].offset, is_open=False)
 
 
 def window_json(window: Window, *, is_over: bool) -> dict[str, object]:

@@ -86,7 +86,7 @@ def serve(wish: Wish, ready: Callable[[Ready], object]) -> None:
 
 
 async def _served(site: Site, app: App, listening: socket.socket, ready: Callable[[], object]) -> None:
-    config = servers.config(app, connections=MOST_STREAMS + _SPARE_CONNECTIONS)
+    config = servers.config(app, connections=MOST_STREAMS + _SPARE_CONNECTIONS, has_lifespan=False)
     server = servers.Server(config, ready)
     try:
         async with anyio.create_task_group() as tasks:
