@@ -32,6 +32,7 @@ class Prompt(Horizontal):
         super().__init__(id=id)
         self._label = OneLine()
         self.line = Input(compact=True)
+        self.line.cursor_blink = False  # nothing is drawn while nothing happens
         self._then: Callable[[str], None] | None = None
         self._changed: Callable[[str], None] | None = None
         self._stays = False
