@@ -283,3 +283,14 @@ async def test_a_flood_of_snapshots_is_drawn_ten_times_a_second_and_nothing_whil
         rest = (app.drawings, app.main.tasks.redrawn)
         await pilot.pause(0.5)
         assert (app.drawings, app.main.tasks.redrawn) == rest
+
+
+@driven
+async def test_who_types_fast_acts_on_the_pane_that_was_named(tmp_path: Path) -> None:
+    app = view(tmp_path)
+    async with app.run_test(size=WIDE) as pilot:
+        await pilot.pause()
+
+        app.action_focus_pane(2)  # and nothing else had its turn yet
+
+        assert app.subject() == Subject("job", JOBS[0].id)

@@ -14,7 +14,7 @@ from taskyard.tui.lists import Timed
 from taskyard.tui.output_view import OutputView
 from taskyard.tui.reading import Reading
 from taskyard.tui.row_list import RowList
-from taskyard.tui.screens import NARROW, DetailScreen, MainScreen
+from taskyard.tui.screens import DetailScreen, MainScreen
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -82,11 +82,13 @@ class Moving(Reading):
             return
         while isinstance(self.screen, DetailScreen):
             self.pop_screen()
-        name = "tasks" if number == 1 else "jobs"
-        if self.main.size.width < NARROW and self.main.active != name:
-            self.main.active = name
-            self.main.share_room()
-        focus(self.main.list_of(name))
+        self._go_to(self.main.tasks if number == 1 else self.main.jobs)
+
+    def _go_to(self, rows: Timed) -> None:
+        """Let keys go to a list, and mean what is selected there, from the next one on."""
+        self.main.active = str(rows.id)
+        self.main.share_room()  # in few columns it may have been hidden
+        focus(rows)
 
     def open_detail(self) -> None:
         """Look at what is selected: beside the lists, or over them."""
@@ -189,7 +191,7 @@ class Moving(Reading):
             return
         at = shown.index(rows) + by
         if 0 <= at < len(shown) and "jobs" not in (rows.id, shown[at].id):
-            focus(shown[at])
+            self._go_to(shown[at])
 
     def action_page(self, by: int) -> None:
         """One screen on."""
