@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import signal
 from dataclasses import replace
 
 from textual.app import SystemCommand
@@ -30,6 +32,9 @@ if TYPE_CHECKING:
 
 #: Colours by the names of the person's own terminal: right on dark and on light ones.
 _THEME = replace(BUILTIN_THEMES["ansi-dark"], name="taskyard", accent="ansi_blue")
+
+#: Signals that ask for the view's end: somebody stops it, or the terminal is closed.
+_ENDING = (signal.SIGTERM, signal.SIGHUP)
 
 #: What still works while a line is being typed.
 _WHILE_TYPING = ("step_back", "quit")
@@ -76,8 +81,12 @@ class YardApp(Acting):
         return self.main
 
     def on_mount(self) -> None:
-        """Show what there is, and listen."""
+        """Show what there is, and listen; also to those who want the view to end."""
         self.begin()
+        self.app_resume_signal.subscribe(self, lambda _: self.refresh(layout=True))  # the terminal was another's
+        if not self.is_headless:
+            for number in _ENDING:
+                asyncio.get_running_loop().add_signal_handler(number, self._end_by, number)
 
     def on_unmount(self) -> None:
         """Listen no longer."""
@@ -154,6 +163,12 @@ class YardApp(Acting):
             lambda: acts.to_background_if_alive(self.feed.yard.jobs, job),
             lambda text: self.exit(self.farewell(text)),
         )
+
+    def _end_by(self, number: int) -> None:
+        """A signal: the terminal is left as it was found. A second one ends it at once."""
+        for one in _ENDING:
+            asyncio.get_running_loop().remove_signal_handler(one)
+        self.exit(return_code=128 + number)  # a foreground job is in the background as soon as nobody watches it
 
     def farewell(self, first: str = "") -> str:
         """What is said to one who leaves."""
