@@ -51,7 +51,7 @@ def begin() -> None:
 def asked_to(number: int) -> None:
     """Send the view a signal."""
     shell = int(said("display-message", "-p", "-t", "yard", "#{pane_pid}"))
-    children = Path(f"/proc/{shell}/task/{shell}/children").read_text().split()
+    children = Path(f"/proc/{shell}/task/{shell}/children").read_text("utf-8").split()
     os.kill(int(children[0]), number)
 
 

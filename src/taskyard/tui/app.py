@@ -116,7 +116,6 @@ class YardApp(Acting):
         front = self.front
         asks = next(iter(self.main.jobs.asks.values()), "") if not isinstance(front, MainScreen) else ""
         place = "typing" if front.detail.answer.line.has_focus else self.place
-        front.footer_line.display = not front.prompt.is_open
         extra = asks or self.foreground.hint
         line = footer(front.snapshot.pill, place, self.keymap, front.size.width, kind=self._kind(), extra=extra)
         front.footer_line.say(line)

@@ -149,8 +149,7 @@ class Moving(Reading):
         """One step back: a line to type into, a filter, the detail; never out of the view."""
         front = self.front
         if front.prompt.is_open:
-            self.set_filter("")
-            front.prompt.dismiss()
+            front.prompt.cancel()
             self._refocus()
         elif front.detail.answer.line.has_focus:
             focus(front.detail.body)
@@ -245,7 +244,7 @@ class Moving(Reading):
 
     def _find_first(self, text: str) -> None:
         self._refocus()
-        self.front.detail.output.found_at = None
+        self.front.detail.output.forget_find()
         self.find_in_output(text, backwards=False)
 
     def action_find(self, by: int) -> None:

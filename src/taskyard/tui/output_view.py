@@ -66,6 +66,7 @@ class OutputView(ScrollView, can_focus=True, inherit_bindings=False):
         """Nothing any more; `note` says why."""
         self.kept, self.note = Kept(), note
         self.follows, self.found, self.found_at, self._asked = True, "", None, ""
+        self._left = 0
         self._lay_out()
         self.refresh()
         self.scroll_to(x=0, y=0, animate=False, force=True)
@@ -183,6 +184,12 @@ class OutputView(ScrollView, can_focus=True, inherit_bindings=False):
         else:
             self.follows = False
             self.post_message(self.Wanted("head"))
+
+    def forget_find(self) -> None:
+        """Mark nothing any more."""
+        self.found, self.found_at = "", None
+        self.refresh()
+        self.post_message(self.Changed())
 
     def move_sideways(self, by: int) -> None:
         """Some columns on, where lines are cut."""

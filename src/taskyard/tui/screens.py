@@ -49,6 +49,7 @@ class YardScreen(Screen[None]):
 
     DEFAULT_CSS = """
     YardScreen { layout: vertical; }
+    #bottom { height: 1; overflow: hidden; }
     .framed { border-left: solid ansi_bright_black; border-right: solid ansi_bright_black; }
     .ascii .framed { border-left: ascii ansi_bright_black; border-right: ascii ansi_bright_black; }
     """
@@ -90,8 +91,7 @@ class DetailScreen(YardScreen):
         """From top to bottom."""
         yield self.header_line
         yield self.detail
-        yield self.prompt
-        yield self.footer_line
+        yield Vertical(self.prompt, self.footer_line, id="bottom")
 
     def on_mount(self) -> None:
         """The detail has all of it."""
@@ -140,8 +140,7 @@ class MainScreen(YardScreen):
                 yield self.jobs
                 yield self.bottom_frame
             yield self.detail
-        yield self.prompt
-        yield self.footer_line
+        yield Vertical(self.prompt, self.footer_line, id="bottom")
 
     def on_mount(self) -> None:
         """Keys go to the tasks first."""
