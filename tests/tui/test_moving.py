@@ -334,3 +334,20 @@ async def test_who_types_fast_acts_on_the_pane_that_was_named(tmp_path: Path) ->
         app.action_focus_pane(2)  # and nothing else had its turn yet
 
         assert app.subject() == Subject("job", JOBS[0].id)
+
+
+@driven
+async def test_keys_work_on_when_what_had_the_focus_is_hidden(tmp_path: Path) -> None:
+    app = view(tmp_path)
+    async with app.run_test(size=WIDE) as pilot:
+        await open_output(pilot, app)
+        await pilot.resize_terminal(*NARROW)
+        await eventually(pilot, lambda: over(app) is DetailScreen, "the detail, over the lists")
+        assert app.subject() == app.main.subject()
+        await pilot.press("escape", "1", "G", "j")  # to the team, below the tasks
+        assert app.place == "people"
+        await pilot.resize_terminal(80, 9)
+        await eventually(pilot, lambda: app.place == "tasks" and app.main.tasks.has_focus, "the tasks")
+        assert "2 Background" in grid(app)
+        await pilot.press("g", "j")
+        assert selected(app) == "14"

@@ -18,7 +18,7 @@ from taskyard.tui.foreground import Foreground
 from taskyard.tui.frame import footer
 from taskyard.tui.help import HelpScreen
 from taskyard.tui.keys import KEYS, said
-from taskyard.tui.screens import DetailScreen, MainScreen
+from taskyard.tui.screens import WIDE, DetailScreen, MainScreen
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from textual import events
     from textual.screen import Screen
 
-    from taskyard.tui.feed import Feed
+    from taskyard.tui.feed import Feed, Subject
     from taskyard.view.glyphs import Style
 
 #: Colours by the names of the person's own terminal: right on dark and on light ones.
@@ -98,16 +98,29 @@ class YardApp(Acting):
         super().show_newest()
 
     def on_resize(self, event: events.Resize) -> None:
-        """With room beside the lists, the detail goes back there."""
-        if event.size.width >= 100 and isinstance(self.screen, DetailScreen):
+        """With room beside the lists, the detail goes back there; without, it comes over them if one is in it."""
+        detail, is_wide = self.main.detail, event.size.width >= WIDE
+        if is_wide and isinstance(self.screen, DetailScreen):
             subject = self.screen.detail.subject
             self.pop_screen()
-            self.main.detail.open(subject)
-        self.call_after_refresh(self._resized)
+            detail.open(subject)
+        is_inside = self.screen is self.main and detail.body.has_focus
+        self.call_after_refresh(self._resized, detail.subject if is_inside and not is_wide else None)
 
-    def _resized(self) -> None:
+    def _resized(self, subject: Subject | None) -> None:
+        if subject is not None:
+            self.open_detail(subject)
         self.main.follow_selection()
         self.after_change()
+
+    def on_descendant_blur(self) -> None:
+        """What had the focus may be hidden now, for want of room or of rows: keys go to a list then."""
+        self.call_after_refresh(self._keep_focus)
+
+    def _keep_focus(self) -> None:
+        if self.is_running and self.screen is self.main and self.main.focused is None:
+            rows = self.main.list_of(self.main.active)
+            self.go_to(rows if rows.display else self.main.tasks)
 
     # -- keys --------------------------------------------------------------------------------
 

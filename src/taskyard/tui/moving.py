@@ -82,17 +82,17 @@ class Moving(Reading):
             return
         while isinstance(self.screen, DetailScreen):
             self.pop_screen()
-        self._go_to(self.main.tasks if number == 1 else self.main.jobs)
+        self.go_to(self.main.tasks if number == 1 else self.main.jobs)
 
-    def _go_to(self, rows: Timed) -> None:
+    def go_to(self, rows: Timed) -> None:
         """Let keys go to a list, and mean what is selected there, from the next one on."""
         self.main.active = str(rows.id)
         self.main.share_room()  # in few columns it may have been hidden
         focus(rows)
 
-    def open_detail(self) -> None:
-        """Look at what is selected: beside the lists, or over them."""
-        subject = self.main.subject()
+    def open_detail(self, subject: Subject | None = None) -> None:
+        """Look at something, or at what is selected: beside the lists, or over them."""
+        subject = subject or self.main.subject()
         if self.main.is_wide:
             self.main.detail.open(subject)
             if not self.is_typing():
@@ -190,7 +190,7 @@ class Moving(Reading):
             return
         at = shown.index(rows) + by
         if 0 <= at < len(shown) and "jobs" not in (rows.id, shown[at].id):
-            self._go_to(shown[at])
+            self.go_to(shown[at])
 
     def action_page(self, by: int) -> None:
         """One screen on."""

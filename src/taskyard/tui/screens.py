@@ -40,6 +40,9 @@ WIDE, NARROW, LOW = 100, 60, 16
 #: Lines of the tree of people at most; the others by scrolling.
 _MOST_PEOPLE = 5
 
+#: Lines that others need before people have any: four frames, the footer, two lines of each other list.
+_WITHOUT_PEOPLE = 9
+
 _NO_TASKS = "No tasks yet. Press a to add one, or say `taskyard task add SUBJECT` anywhere."
 _NO_JOBS = "Nothing runs in the background. Press r to run a command, or say `taskyard run -d -- COMMAND` anywhere."
 
@@ -212,7 +215,8 @@ class MainScreen(YardScreen):
         self.detail.display = self.is_wide
         shows_jobs = not is_tiny or self.active == "jobs"
         shows_tasks = not is_tiny or self.active != "jobs"
-        people = min(self.people.lines, _MOST_PEOPLE) if shows_tasks else 0
+        free = self.size.height - (self.size.height >= LOW) - _WITHOUT_PEOPLE
+        people = min(self.people.lines, _MOST_PEOPLE, max(free, 0)) if shows_tasks else 0
         for widget, is_shown in (
             (self.tasks, shows_tasks),
             (self.people_frame, people),
