@@ -45,7 +45,7 @@ class FactRows(RowList[tuple[int, Fact]]):
         return len(self._lines(item[1], self._columns()))
 
     def _lines(self, fact: Fact, columns: int) -> list[str]:
-        value = fact.value.replace("─▶", "->") if self._style.ascii else fact.value
+        value = fact.value.replace("─▶", "->").replace(" · ", ", ") if self._style.ascii else fact.value
         lead = 0 if not fact.name and not fact.leads_to else _NAME
         room = max(columns - lead - (2 if fact.glyph else 0), 8)
         lines = textwrap.wrap(value, room, drop_whitespace=False, replace_whitespace=False) or [""]

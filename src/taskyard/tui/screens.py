@@ -54,7 +54,7 @@ class YardScreen(Screen[None]):
     YardScreen { layout: vertical; }
     #bottom { height: 1; overflow: hidden; }
     .framed { border-left: solid ansi_bright_black; border-right: solid ansi_bright_black; }
-    .ascii .framed { border-left: ascii ansi_bright_black; border-right: ascii ansi_bright_black; }
+    YardScreen.ascii .framed { border-left: ascii ansi_bright_black; border-right: ascii ansi_bright_black; }
     """
 
     def __init__(self, *, style: Style, now: Callable[[], int]) -> None:
@@ -75,7 +75,7 @@ class YardScreen(Screen[None]):
     def tell_header(self) -> None:
         """List, people, and what time it is."""
         self.header_line.display = self.size.height >= LOW
-        self.header_line.say(header(self.snapshot, self.size.width, self.now()))
+        self.header_line.say(header(self.snapshot, self.size.width, self.now(), self.style))
 
     def tick(self) -> None:
         """Time has passed."""
