@@ -6,8 +6,10 @@ import asyncio
 import signal
 from dataclasses import replace
 
+from textual import on
 from textual.app import SystemCommand
 from textual.binding import Binding
+from textual.driver import Driver
 from textual.theme import BUILTIN_THEMES
 
 from taskyard.clock import now_ms
@@ -83,10 +85,14 @@ class YardApp(Acting):
     def on_mount(self) -> None:
         """Show what there is, and listen; also to those who want the view to end."""
         self.begin()
-        self.app_resume_signal.subscribe(self, lambda _: self.refresh(layout=True))  # the terminal was another's
         if not self.is_headless:
             for number in _ENDING:
                 asyncio.get_running_loop().add_signal_handler(number, self._end_by, number)
+
+    @on(Driver.SignalResume)
+    def draw_again(self) -> None:
+        """The terminal was another's meanwhile."""
+        self.refresh(layout=True)
 
     def on_unmount(self) -> None:
         """Listen no longer."""

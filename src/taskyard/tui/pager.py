@@ -30,9 +30,13 @@ def read_in_pager(app: App[str], job_id: str) -> str:
         return "This terminal cannot be given to another program."
 
 
+def _go_on(number: int, frame: object) -> None:
+    """Whoever has the terminal is meant."""
+
+
 def _piped(from_: list[str], into: list[str], env: dict[str, str]) -> str:
     logs = subprocess.Popen(from_, stdout=subprocess.PIPE, env=env, stdin=subprocess.DEVNULL, start_new_session=True)
-    before = signal.signal(signal.SIGINT, lambda *_: None)  # Ctrl+C is for the pager: in less it ends a search
+    before = signal.signal(signal.SIGINT, _go_on)  # Ctrl+C is for the pager: in less it ends a search
     try:
         subprocess.run(into, stdin=logs.stdout, env=env, check=False)
     except OSError as error:
