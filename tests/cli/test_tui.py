@@ -29,6 +29,14 @@ def test_without_a_terminal_it_says_what_to_use_instead() -> None:
     assert "taskyard tui --json" in refused.err
 
 
+def test_on_a_dumb_terminal_it_says_so_and_draws_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TERM", "dumb")
+    screen = screen_of("tui")
+
+    assert b"needs a terminal that is not dumb (TERM). `taskyard tui --json`" in screen.replace(b"\r\n", b" ")
+    assert b"\x1b[?1049h" not in screen
+
+
 def test_without_textual_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     (tmp_path / "textual").mkdir()
     (tmp_path / "textual" / "__init__.py").write_text("raise ModuleNotFoundError(name='textual')", encoding="utf-8")

@@ -6,6 +6,7 @@ import pytest
 
 from support.tui import scene
 from taskyard.tui.frame import footer, header
+from taskyard.view.glyphs import Style
 from taskyard.view.pill import Pill
 from taskyard.view.snapshot import snapshot
 from taskyard.view.text import width
@@ -44,7 +45,7 @@ def test_hints_are_in_full_in_short_or_as_keys_alone() -> None:
 def test_nothing_runs_over_the_edge(columns: int) -> None:
     shown = snapshot(scene())
 
-    assert width("".join(piece.text for piece in header(shown, max(columns, 60), 0))) <= max(columns, 60)
+    assert width("".join(piece.text for piece in header(shown, max(columns, 60), 0, Style()))) <= max(columns, 60)
     assert width(line(Pill("1 shell"), "jobs", columns)) <= columns
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import sys
 from pathlib import Path
 
@@ -40,6 +42,24 @@ def type_in(text: str) -> None:
     press("Enter")
 
 
+def begin() -> None:
+    """Show the view in a terminal; what ended it is told there afterwards."""
+    command = f"{sys.executable} -m taskyard tui --list release"
+    said("new-session", "-d", "-s", "yard", "-x", "120", "-y", "30", f"{command}; echo it ended with $?; exec sleep 60")
+
+
+def asked_to(number: int) -> None:
+    """Send the view a signal."""
+    shell = int(said("display-message", "-p", "-t", "yard", "#{pane_pid}"))
+    children = Path(f"/proc/{shell}/task/{shell}/children").read_text("utf-8").split()
+    os.kill(int(children[0]), number)
+
+
+def terminal() -> str:
+    """Whether it shows a screen of a program's own, reports the mouse, and has a cursor."""
+    return said("display-message", "-p", "-t", "yard", "#{alternate_on} #{mouse_any_flag} #{cursor_flag}")
+
+
 @pytest.mark.timeout(180)
 @pytest.mark.req("U-01", "B-11")
 def test_a_person_works_with_jobs_in_a_terminal(
@@ -48,8 +68,7 @@ def test_a_person_works_with_jobs_in_a_terminal(
     monkeypatch.setenv("TASKYARD_STALL_AFTER", "0.5")
     monkeypatch.setenv("PAGER", f"tee {tmp_path / 'paged'}")
     jobs = Jobs(paths.home(), settings=config.load(), alone=True)
-    command = f"{sys.executable} -m taskyard tui --list release"
-    said("new-session", "-d", "-s", "yard", "-x", "120", "-y", "30", f"{command}; echo it ended with $?; exec sleep 60")
+    begin()
     try:
         sees("1 Tasks")
         sees("No tasks yet. Press a to add one")
@@ -90,3 +109,42 @@ def test_a_person_works_with_jobs_in_a_terminal(
     finally:
         if living := [job.id for job in jobs.list()]:
             jobs.stop(*living, grace=0.0)
+
+
+@pytest.mark.timeout(120)
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.req("U-01")
+def test_a_signal_ends_the_view_and_the_terminal_is_as_it_was_found(tmux_server: Path, number: signal.Signals) -> None:
+    begin()
+    sees("1 Tasks")
+    assert terminal() == "1 1 0"
+
+    asked_to(number)
+
+    sees(f"it ended with {128 + number}")
+    assert terminal() == "0 0 1"
+
+
+@pytest.mark.timeout(120)
+@pytest.mark.req("U-01")
+def test_whoever_had_the_terminal_meanwhile_everything_is_drawn_again(
+    tmux_server: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PAGER", f"{sys.executable} -c 'import time; print(\"a pager\", flush=True); time.sleep(300)'")
+    jobs = Jobs(paths.home(), settings=config.load(), alone=True)
+    ended = jobs.start(Shell("echo it printed this"))
+    jobs.wait(ended.id, timeout=PATIENCE)
+    begin()
+    sees("1 Tasks")
+
+    asked_to(signal.SIGTSTP)
+    until(lambda: terminal() == "0 0 1", timeout=PATIENCE, what="the stop")
+    asked_to(signal.SIGCONT)
+    sees("1 Tasks")
+
+    press("2", "o")
+    sees("a pager")
+    press("C-c")  # for the pager, not for the view
+    sees("1 Tasks")
+    press("q")
+    sees("it ended with 0")

@@ -209,3 +209,15 @@ def test_every_job_of_these_tests_can_be_ended(release: View) -> None:
     started = release.yard.jobs.start(Shell("exec sleep 300"))
     release.yard.jobs.stop(started.id, grace=0.0)
     until(lambda: release.yard.jobs.get(started.id).is_final)
+
+
+@pytest.mark.req("U-01")
+@driven
+async def test_a_pager_that_is_no_command_is_told(release: View, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PAGER", "less '")
+    started = release.yard.jobs.start(Shell("true"))
+    app = YardApp(release)
+    async with app.run_test(size=(120, 30), notifications=True) as pilot:
+        await select(pilot, app, started.id)
+        await pilot.press("o")
+        await eventually(pilot, lambda: "which is no command" in grid(app), "the error")

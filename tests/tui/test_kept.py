@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from taskyard.live.output import Line, Window
 from taskyard.tui.kept import Kept
-from taskyard.view.ansi import Run, plain
+from taskyard.view.ansi import Pen, Run, plain
 
 
 def window(first: int, count: int, *, size: int | None = None, **more: object) -> Window:
@@ -100,3 +100,11 @@ def test_lines_are_found_by_offset() -> None:
     kept.begin(window(100, 3))
 
     assert [kept.place_of(offset) for offset in (0, 100, 105, 120, 999)] == [0, 0, 1, 2, 2]
+
+
+def test_tabs_are_spaces_up_to_the_next_stop_whatever_colours_change_between() -> None:
+    kept = Kept()
+    kept.begin(Window((Line(0, (Run("日\tb"), Run("c\td", Pen(fg=1)))),), 0, 9, size=9))
+
+    assert texts(kept) == ["日      bc      d"]
+    assert [run.pen.fg for run in kept.lines[0].runs] == [None, 1]

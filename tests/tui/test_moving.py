@@ -22,11 +22,13 @@ from support.tui import (
     type_text,
     view_of,
 )
+from taskyard.live.output import Reader
 from taskyard.tasklist.model import Task
 from taskyard.tui.app import YardApp
 from taskyard.tui.feed import Subject
 from taskyard.tui.help import HelpScreen
 from taskyard.tui.screens import DetailScreen
+from taskyard.tui.tail import News
 
 WIDE, NARROW, TINY = (120, 40), (80, 24), (50, 20)
 
@@ -161,7 +163,9 @@ async def test_rows_are_filtered_as_one_types_and_all_are_there_again_with_esc(t
         await pilot.press("slash")
         await type_text(pilot, "@ada")
         assert [app.main.tasks.key_of(task) for task in app.main.tasks.items] == ["12", "11"]
-        await pilot.press("enter", "escape")
+        await pilot.press("enter", "a", "escape")  # another line to type into is no filter
+        assert len(app.main.tasks.items) == 2
+        await pilot.press("escape")
         assert len(app.main.tasks.items) == len(RELEASE)
         await pilot.press("2", "slash")
         await type_text(pilot, "!npm")
@@ -229,6 +233,42 @@ async def test_find_goes_through_the_whole_file_and_n_to_the_next(tmp_path: Path
 
 
 @driven
+async def test_what_is_found_in_the_last_line_is_seen_and_nothing_is_marked_after_an_empty_find(tmp_path: Path) -> None:
+    app = view(tmp_path)
+    async with app.run_test(size=WIDE, notifications=True) as pilot:
+        await open_output(pilot, app)
+        output, heights = app.main.detail.output, set[int]()
+        app.main.watch(output, "size", lambda size: heights.add(size.height), init=False)
+        for text in ("setup 5:", "keeps unknown"):
+            await pilot.press("slash")
+            await type_text(pilot, text)
+            await pilot.press("enter")
+            await eventually(pilot, lambda text=text: text in grid(app), text)  # type: ignore[misc]
+        assert not heights  # a line to type into stands in place of another: nothing moves for it
+        await pilot.press("slash")
+        await type_text(pilot, "nowhere")
+        await pilot.press("enter")
+        await eventually(pilot, lambda: "No 'nowhere' in this output." in grid(app), "the answer")
+        await pilot.press("slash")
+        await type_text(pilot, "")
+        await pilot.press("enter")
+        assert (output.found, "/nowhere" in grid(app)) == ("", False)
+
+
+@driven
+async def test_who_has_scrolled_back_is_not_taken_to_the_end_by_what_was_asked_for_before(tmp_path: Path) -> None:
+    app = view(tmp_path)
+    async with app.run_test(size=WIDE) as pilot:
+        await open_output(pilot, app)
+        pane = app.main.detail
+        await pilot.press("l", "k")
+        assert pane.job is not None
+        pane.hear(News(pane.job.id, Reader(app.feed.yard.home, pane.job.id).tail(10), is_first=True))
+        await pilot.pause()
+        assert (follows(app), len(pane.output.kept.lines) > 10) == (False, True)
+
+
+@driven
 async def test_help_closes_with_any_key_and_the_palette_does_what_is_chosen(tmp_path: Path) -> None:
     app = view(tmp_path)
     async with app.run_test(size=WIDE) as pilot:
@@ -283,3 +323,31 @@ async def test_a_flood_of_snapshots_is_drawn_ten_times_a_second_and_nothing_whil
         rest = (app.drawings, app.main.tasks.redrawn)
         await pilot.pause(0.5)
         assert (app.drawings, app.main.tasks.redrawn) == rest
+
+
+@driven
+async def test_who_types_fast_acts_on_the_pane_that_was_named(tmp_path: Path) -> None:
+    app = view(tmp_path)
+    async with app.run_test(size=WIDE) as pilot:
+        await pilot.pause()
+
+        app.action_focus_pane(2)  # and nothing else had its turn yet
+
+        assert app.subject() == Subject("job", JOBS[0].id)
+
+
+@driven
+async def test_keys_work_on_when_what_had_the_focus_is_hidden(tmp_path: Path) -> None:
+    app = view(tmp_path)
+    async with app.run_test(size=WIDE) as pilot:
+        await open_output(pilot, app)
+        await pilot.resize_terminal(*NARROW)
+        await eventually(pilot, lambda: over(app) is DetailScreen, "the detail, over the lists")
+        assert app.subject() == app.main.subject()
+        await pilot.press("escape", "1", "G", "j")  # to the team, below the tasks
+        assert app.place == "people"
+        await pilot.resize_terminal(80, 9)
+        await eventually(pilot, lambda: app.place == "tasks" and app.main.tasks.has_focus, "the tasks")
+        assert "2 Background" in grid(app)
+        await pilot.press("g", "j")
+        assert selected(app) == "14"

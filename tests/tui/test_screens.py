@@ -222,6 +222,7 @@ async def test_with_ascii_alone_no_sign_is_beyond_it(tmp_path: Path) -> None:
     async with app.run_test(size=(120, 40)) as pilot:
         await pilot.pause()
         check_screen(app, "ascii-120x40")
+        assert [line for line in grid(app).splitlines() if not line.replace("× keeps", "").isascii()] == []
 
 
 def test_the_pictures_of_the_guide_are_there_at_two_sizes_and_small() -> None:

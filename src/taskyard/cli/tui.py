@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 
 from taskyard.cli.command import Command
@@ -22,10 +23,11 @@ def _run(args: Args) -> int:
         if (error.name or "").startswith("taskyard"):
             raise
         raise MissingExtra("The terminal view", "tui", error.name or "") from error
-    if not (is_terminal(sys.stdin) and is_terminal(sys.stdout)):
+    is_able = os.environ.get("TERM") != "dumb"  # its cursor cannot be moved
+    if not (is_able and is_terminal(sys.stdin) and is_terminal(sys.stdout)):
         raise UsageError(
-            "The terminal view needs a terminal. `taskyard tui --json` prints what it would show, once; "
-            "`taskyard task list` and `taskyard ps` print lines."
+            f"The terminal view needs a terminal{'' if is_able else ' that is not dumb (TERM)'}. "
+            "`taskyard tui --json` prints what it would show, once; `taskyard task list` and `taskyard ps` print lines."
         )
     with open_yard(args) as yard:
         said, code = show(yard, style(args), no_colour=args.no_color)

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
+import signal
 from dataclasses import replace
 
+from textual import on
 from textual.app import SystemCommand
 from textual.binding import Binding
+from textual.driver import Driver
 from textual.theme import BUILTIN_THEMES
 
 from taskyard.clock import now_ms
@@ -16,7 +20,7 @@ from taskyard.tui.foreground import Foreground
 from taskyard.tui.frame import footer
 from taskyard.tui.help import HelpScreen
 from taskyard.tui.keys import KEYS, said
-from taskyard.tui.screens import DetailScreen, MainScreen
+from taskyard.tui.screens import WIDE, DetailScreen, MainScreen
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,11 +29,14 @@ if TYPE_CHECKING:
     from textual import events
     from textual.screen import Screen
 
-    from taskyard.tui.feed import Feed
+    from taskyard.tui.feed import Feed, Subject
     from taskyard.view.glyphs import Style
 
 #: Colours by the names of the person's own terminal: right on dark and on light ones.
 _THEME = replace(BUILTIN_THEMES["ansi-dark"], name="taskyard", accent="ansi_blue")
+
+#: Signals that ask for the view's end: somebody stops it, or the terminal is closed.
+_ENDING = (signal.SIGTERM, signal.SIGHUP)
 
 #: What still works while a line is being typed.
 _WHILE_TYPING = ("step_back", "quit")
@@ -76,8 +83,16 @@ class YardApp(Acting):
         return self.main
 
     def on_mount(self) -> None:
-        """Show what there is, and listen."""
+        """Show what there is, and listen; also to those who want the view to end."""
         self.begin()
+        if not self.is_headless:
+            for number in _ENDING:
+                asyncio.get_running_loop().add_signal_handler(number, self._end_by, number)
+
+    @on(Driver.SignalResume)
+    def draw_again(self) -> None:
+        """The terminal was another's meanwhile."""
+        self.refresh(layout=True)
 
     def on_unmount(self) -> None:
         """Listen no longer."""
@@ -89,16 +104,29 @@ class YardApp(Acting):
         super().show_newest()
 
     def on_resize(self, event: events.Resize) -> None:
-        """With room beside the lists, the detail goes back there."""
-        if event.size.width >= 100 and isinstance(self.screen, DetailScreen):
+        """With room beside the lists, the detail goes back there; without, it comes over them if one is in it."""
+        detail, is_wide = self.main.detail, event.size.width >= WIDE
+        if is_wide and isinstance(self.screen, DetailScreen):
             subject = self.screen.detail.subject
             self.pop_screen()
-            self.main.detail.open(subject)
-        self.call_after_refresh(self._resized)
+            detail.open(subject)
+        is_inside = self.screen is self.main and detail.body.has_focus
+        self.call_after_refresh(self._resized, detail.subject if is_inside and not is_wide else None)
 
-    def _resized(self) -> None:
+    def _resized(self, subject: Subject | None) -> None:
+        if subject is not None:
+            self.open_detail(subject)
         self.main.follow_selection()
         self.after_change()
+
+    def on_descendant_blur(self) -> None:
+        """What had the focus may be hidden now, for want of room or of rows: keys go to a list then."""
+        self.call_after_refresh(self._keep_focus)
+
+    def _keep_focus(self) -> None:
+        if self.is_running and self.screen is self.main and self.main.focused is None:
+            rows = self.main.list_of(self.main.active)
+            self.go_to(rows if rows.display else self.main.tasks)
 
     # -- keys --------------------------------------------------------------------------------
 
@@ -107,7 +135,6 @@ class YardApp(Acting):
         front = self.front
         asks = next(iter(self.main.jobs.asks.values()), "") if not isinstance(front, MainScreen) else ""
         place = "typing" if front.detail.answer.line.has_focus else self.place
-        front.footer_line.display = not front.prompt.is_open
         extra = asks or self.foreground.hint
         line = footer(front.snapshot.pill, place, self.keymap, front.size.width, kind=self._kind(), extra=extra)
         front.footer_line.say(line)
@@ -154,6 +181,12 @@ class YardApp(Acting):
             lambda: acts.to_background_if_alive(self.feed.yard.jobs, job),
             lambda text: self.exit(self.farewell(text)),
         )
+
+    def _end_by(self, number: int) -> None:
+        """A signal: the terminal is left as it was found. A second one ends it at once."""
+        for one in _ENDING:
+            asyncio.get_running_loop().remove_signal_handler(one)
+        self.exit(return_code=128 + number)  # a foreground job is in the background as soon as nobody watches it
 
     def farewell(self, first: str = "") -> str:
         """What is said to one who leaves."""

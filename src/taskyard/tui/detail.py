@@ -218,6 +218,8 @@ class DetailPane(Vertical):
             return
         if news.error:
             self.output.clear(news.error)
+        elif news.is_first and not self.output.follows:  # the person went elsewhere before it came
+            self.output.add(news.window, at=self._now(), skipped=True)
         elif news.is_first:
             nothing = "It printed nothing." if news.is_over else "It has printed nothing so far."
             self.output.begin(news.window, note=nothing)

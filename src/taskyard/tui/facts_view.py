@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import textwrap
 
-from taskyard.tui.paint import Piece
+from taskyard.tui.paint import Piece, folded
 from taskyard.tui.row_list import RowList
 from taskyard.view.details import Fact
 
@@ -45,10 +45,11 @@ class FactRows(RowList[tuple[int, Fact]]):
         return len(self._lines(item[1], self._columns()))
 
     def _lines(self, fact: Fact, columns: int) -> list[str]:
-        value = fact.value.replace("─▶", "->") if self._style.ascii else fact.value
+        value = fact.value.replace("─▶", "->").replace(" · ", ", ") if self._style.ascii else fact.value
         lead = 0 if not fact.name and not fact.leads_to else _NAME
         room = max(columns - lead - (2 if fact.glyph else 0), 8)
-        return textwrap.wrap(value, room, drop_whitespace=False, replace_whitespace=False) or [""]
+        lines = textwrap.wrap(value, room, drop_whitespace=False, replace_whitespace=False) or [""]
+        return [part for line in lines for part in folded(line, room)]  # words are counted in letters, not in cells
 
     def draw(self, item: tuple[int, Fact], columns: int) -> list[list[Piece]]:
         """A name, a sign, words."""

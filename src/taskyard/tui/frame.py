@@ -64,13 +64,14 @@ class OneLine(Widget):
         return strip_of(self._pieces, self.size.width)
 
 
-def header(snapshot: Snapshot, columns: int, now: int) -> list[Piece]:
+def header(snapshot: Snapshot, columns: int, now: int, style: Style) -> list[Piece]:
     """` taskyard  release-2        3 agents · 3 doing · 4 ready   14:02`."""
     clock = time.strftime("%H:%M", time.localtime(now / 1000))
     problems = f"! {len(snapshot.problems)} unreadable   " if snapshot.problems else ""
-    right = f"{snapshot.headline}   {clock} " if snapshot.headline else f"{clock} "
+    headline = snapshot.headline.replace(" · ", ", ") if style.ascii else snapshot.headline
+    right = f"{headline}   {clock} " if headline else f"{clock} "
     room = columns - len(" taskyard  ") - width(problems) - width(right) - 1
-    name = cut(snapshot.list, max(room, 8))
+    name = cut(snapshot.list, max(room, 8), style)
     gap = " " * max(1, columns - len(" taskyard  ") - width(name) - width(problems) - width(right))
     return [
         Piece(" taskyard  ", "accent bold"),
@@ -94,7 +95,7 @@ class Frame(OneLine):
     def __init__(self, kind: str, *, style: Style, id: str | None = None) -> None:
         super().__init__(id=id)
         self._kind = kind
-        self._ascii = style.ascii
+        self._style, self._ascii = style, style.ascii
         self._title, self._lit = "", False
         self._tab = 0
         self._tabs: tuple[str, ...] = ()
@@ -124,7 +125,7 @@ class Frame(OneLine):
             tabs += [Piece(f" {bar} ", "muted")] if number else [Piece(" ")]
             tabs.append(Piece(tab, "accent bold underline" if number == self._tab else "muted"))
         taken = sum(width(piece.text) for piece in tabs) + 1 if tabs else 0
-        title = f" {cut(self._title, max(columns - taken - 7, 1))} " if self._title else ""
+        title = f" {cut(self._title, max(columns - taken - 7, 1), self._style)} " if self._title else ""
         fill = max(columns - 2 - width(title) - taken, 0)
         pieces = [
             Piece(left, "muted"),

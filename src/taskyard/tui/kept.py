@@ -8,13 +8,18 @@ The lines of an output that are in hand: at most 5,000 of them, from anywhere in
 
 from __future__ import annotations
 
+import re
+
 from taskyard.live.output import MOST_LINES, Line
 from taskyard.view.ansi import Pen, Run
-from taskyard.view.text import size
+from taskyard.view.text import size, width
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from taskyard.live.output import Window
+
+#: Columns from one tab stop to the next.
+_TAB = 8
 
 #: How a gap is drawn: bright black.
 _QUIET = Pen(fg=8)
@@ -36,7 +41,7 @@ class Kept:
 
     def begin(self, window: Window, *, from_start: bool = False) -> None:
         """Have this window and nothing else; of too many lines the last, or the first with `from_start`."""
-        self.lines = [*_gap(window), *window.lines]
+        self.lines = _shown(window)
         self.times.clear()
         self.start, self.end, self.size = window.start, window.end, window.size
         self.unseen, self.is_more, self.is_cut = 0, False, window.end < window.size and not window.is_open
@@ -62,7 +67,7 @@ class Kept:
             again += 1
         new = max(len(window.lines) - again, 0)
         self.end = window.end
-        self.lines += [*_gap(window), *window.lines]
+        self.lines += _shown(window)
         self.times.update((line.offset, at) for line in window.lines)
         if follows:
             self._shorten_front()
@@ -73,7 +78,7 @@ class Kept:
 
     def put_before(self, window: Window) -> int:
         """What stands before `start`; by how many lines everything moved down."""
-        first = [*_gap(window), *window.lines]
+        first = _shown(window)
         while self.lines and self.lines[0].offset < self.start:
             self.lines.pop(0)  # the line about a gap that was here
         self.lines[:0] = first
@@ -99,6 +104,25 @@ class Kept:
             self.end = self.lines[self._most].offset
             del self.lines[self._most :]
             self.is_cut = True
+
+
+def _shown(window: Window) -> list[Line]:
+    """The lines of a window, after what tells of a gap."""
+    return [*_gap(window), *(_without_tabs(line) for line in window.lines)]
+
+
+def _without_tabs(line: Line) -> Line:
+    """A terminal would count a tab from its own edge, and past that of the pane: spaces stand where they should."""
+    if not any("\t" in run.text for run in line.runs):
+        return line
+    column, runs = 0, list[Run]()
+    for run in line.runs:
+        text = ""
+        for part in re.split("(\t)", run.text):
+            more = " " * (_TAB - column % _TAB) if part == "\t" else part
+            text, column = text + more, column + width(more)
+        runs.append(run._replace(text=text))
+    return line._replace(runs=tuple(runs))
 
 
 def _gap(window: Window) -> list[Line]:

@@ -14,7 +14,7 @@ from taskyard.tui.lists import Timed
 from taskyard.tui.output_view import OutputView
 from taskyard.tui.reading import Reading
 from taskyard.tui.row_list import RowList
-from taskyard.tui.screens import NARROW, DetailScreen, MainScreen
+from taskyard.tui.screens import DetailScreen, MainScreen
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -82,15 +82,17 @@ class Moving(Reading):
             return
         while isinstance(self.screen, DetailScreen):
             self.pop_screen()
-        name = "tasks" if number == 1 else "jobs"
-        if self.main.size.width < NARROW and self.main.active != name:
-            self.main.active = name
-            self.main.share_room()
-        focus(self.main.list_of(name))
+        self.go_to(self.main.tasks if number == 1 else self.main.jobs)
 
-    def open_detail(self) -> None:
-        """Look at what is selected: beside the lists, or over them."""
-        subject = self.main.subject()
+    def go_to(self, rows: Timed) -> None:
+        """Let keys go to a list, and mean what is selected there, from the next one on."""
+        self.main.active = str(rows.id)
+        self.main.share_room()  # in few columns it may have been hidden
+        focus(rows)
+
+    def open_detail(self, subject: Subject | None = None) -> None:
+        """Look at something, or at what is selected: beside the lists, or over them."""
+        subject = subject or self.main.subject()
         if self.main.is_wide:
             self.main.detail.open(subject)
             if not self.is_typing():
@@ -147,8 +149,7 @@ class Moving(Reading):
         """One step back: a line to type into, a filter, the detail; never out of the view."""
         front = self.front
         if front.prompt.is_open:
-            self.set_filter("")
-            front.prompt.dismiss()
+            front.prompt.cancel()
             self._refocus()
         elif front.detail.answer.line.has_focus:
             focus(front.detail.body)
@@ -189,7 +190,7 @@ class Moving(Reading):
             return
         at = shown.index(rows) + by
         if 0 <= at < len(shown) and "jobs" not in (rows.id, shown[at].id):
-            focus(shown[at])
+            self.go_to(shown[at])
 
     def action_page(self, by: int) -> None:
         """One screen on."""
@@ -243,7 +244,7 @@ class Moving(Reading):
 
     def _find_first(self, text: str) -> None:
         self._refocus()
-        self.front.detail.output.found_at = None
+        self.front.detail.output.forget_find()
         self.find_in_output(text, backwards=False)
 
     def action_find(self, by: int) -> None:

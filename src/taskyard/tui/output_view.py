@@ -10,13 +10,14 @@ import re
 from bisect import bisect_right
 from itertools import accumulate
 
+from rich.cells import cell_len
 from textual.geometry import Size
 from textual.message import Message
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
 from taskyard.tui.kept import Kept
-from taskyard.tui.paint import Piece, blank, strip_of, strip_of_runs, style_of
+from taskyard.tui.paint import Piece, blank, folded, strip_of, strip_of_runs, style_of
 from taskyard.view.ansi import plain
 from taskyard.view.details import clock
 from taskyard.view.text import width
@@ -66,6 +67,7 @@ class OutputView(ScrollView, can_focus=True, inherit_bindings=False):
         """Nothing any more; `note` says why."""
         self.kept, self.note = Kept(), note
         self.follows, self.found, self.found_at, self._asked = True, "", None, ""
+        self._left = 0
         self._lay_out()
         self.refresh()
         self.scroll_to(x=0, y=0, animate=False, force=True)
@@ -128,12 +130,12 @@ class OutputView(ScrollView, can_focus=True, inherit_bindings=False):
 
     def _lay_out(self) -> None:
         columns = self._columns()
-        wides = [width(plain(line.runs)) for line in self.kept.lines]
-        self._wide = max(wides, default=0) + (_TIME if self.shows_times else 0)
+        texts = [plain(line.runs) for line in self.kept.lines]
+        self._wide = max(map(width, texts), default=0) + (_TIME if self.shows_times else 0)
         if self.wraps:
-            self._tops = [0, *accumulate(max(1, -(-wide // columns)) for wide in wides)]
+            self._tops = [0, *accumulate(len(folded(text, columns)) for text in texts)]
         else:
-            self._tops = list(range(len(wides) + 1))
+            self._tops = list(range(len(texts) + 1))
         self.virtual_size = Size(self.size.width, self._tops[-1])
 
     def _columns(self) -> int:
@@ -183,6 +185,12 @@ class OutputView(ScrollView, can_focus=True, inherit_bindings=False):
         else:
             self.follows = False
             self.post_message(self.Wanted("head"))
+
+    def forget_find(self) -> None:
+        """Mark nothing any more."""
+        self.found, self.found_at = "", None
+        self.refresh()
+        self.post_message(self.Changed())
 
     def move_sideways(self, by: int) -> None:
         """Some columns on, where lines are cut."""
@@ -240,10 +248,18 @@ class OutputView(ScrollView, can_focus=True, inherit_bindings=False):
             return blank(room)
         at = bisect_right(self._tops, row) - 1
         columns, part = self._columns(), row - self._tops[at]
-        start = part * columns if self.wraps else self._left
-        body = self._drawn(at).crop(start, start + columns).adjust_cell_length(columns, style_of(""))
+        start, end = self._cut(at, part, columns)
+        body = self._drawn(at).crop(start, end).adjust_cell_length(columns, style_of(""))
         lead = strip_of([Piece(f" {self._time(at, part)}" if self.shows_times else " ", "muted")], room - columns)
         return Strip.join([lead, body])
+
+    def _cut(self, at: int, part: int, columns: int) -> tuple[int, int]:
+        """The cells of a line that are seen: one of the parts it is folded to, or what is not scrolled past."""
+        if not self.wraps:
+            return self._left, self._left + columns
+        parts = folded(plain(self.kept.lines[at].runs), columns)[: part + 1]
+        end = sum(map(cell_len, parts))
+        return end - cell_len(parts[-1]), end
 
     def _time(self, at: int, part: int) -> str:
         when = self.kept.times.get(self.kept.lines[at].offset) if part == 0 else None

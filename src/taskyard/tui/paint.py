@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 
+from rich.cells import chop_cells
 from rich.segment import Segment
 from rich.style import Style as RichStyle
 from textual.strip import Strip
@@ -67,6 +68,16 @@ def strip_of(pieces: Iterable[Piece], width: int, look: str = "") -> Strip:
         pieces = [Piece(piece.text, "bold" if "bold" in piece.look else "") for piece in pieces]
     segments = [Segment(piece.text, style_of(piece.look) + over) for piece in pieces if piece.text]
     return Strip(segments).adjust_cell_length(width, over)
+
+
+@lru_cache(maxsize=8_192)
+def folded(text: str, columns: int) -> tuple[str, ...]:
+    """A text as lines of at most so many cells; no sign is parted, however wide.
+
+    >>> folded("a\u65e5\u672c", 4) == ("a\u65e5", "\u672c")
+    True
+    """
+    return tuple(chop_cells(text, columns)) or (text,)
 
 
 def blank(width: int) -> Strip:

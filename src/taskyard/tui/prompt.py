@@ -78,6 +78,12 @@ class Prompt(Horizontal):
         if at_once:
             focus(self.line)
 
+    def cancel(self) -> None:
+        """Given up: rows that were filtered at every key are all there again."""
+        if self._changed is not None:
+            self._changed("")
+        self.dismiss()
+
     def dismiss(self) -> None:
         """Ask no longer."""
         self.display = False

@@ -270,10 +270,11 @@ class Reading(App[str]):
             return found, reader.after(before)
 
         def show(found: tuple[int, Window] | None) -> None:
-            if not self._is_shown(pane, job.id):
-                return
+            if not self._is_shown(pane, job.id) or view.found != text:
+                return  # something else is wanted by now
             if found is None:
-                self.notify(f"No more {safe(text)!r} {'above' if backwards else 'below'}.", markup=False)
+                where = " in this output" if is_first else " above" if backwards else " below"
+                self.notify(f"No {'' if is_first else 'more '}{safe(text)!r}{where}.", markup=False)
                 view.refresh()
                 return
             view.begin(found[1], top=found[0])

@@ -123,10 +123,13 @@ def sign(glyph: str, plain: str, style: Style, turn: int | None = None) -> str:
 
 
 def next_age_change(since: Sequence[int], now: int) -> int | None:
-    """Milliseconds until one of these ages reads differently; None if none ever does."""
+    """Milliseconds until one of these ages reads differently; None if none ever does.
+
+    Those of one second change together, at its end: of a hundred jobs each would else have a moment of its own.
+    """
     waits: list[int] = []
     for start in since:
         age = max(now - start, 0)
         step = 1_000 if age < 60_000 else 60_000 if age < 86_400_000 else 86_400_000
         waits.append(step - age % step)
-    return min(waits, default=None)
+    return -(-(now + min(waits)) // 1_000) * 1_000 - now if waits else None

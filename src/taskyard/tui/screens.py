@@ -40,6 +40,9 @@ WIDE, NARROW, LOW = 100, 60, 16
 #: Lines of the tree of people at most; the others by scrolling.
 _MOST_PEOPLE = 5
 
+#: Lines that others need before people have any: four frames, the footer, two lines of each other list.
+_WITHOUT_PEOPLE = 9
+
 _NO_TASKS = "No tasks yet. Press a to add one, or say `taskyard task add SUBJECT` anywhere."
 _NO_JOBS = "Nothing runs in the background. Press r to run a command, or say `taskyard run -d -- COMMAND` anywhere."
 
@@ -49,8 +52,9 @@ class YardScreen(Screen[None]):
 
     DEFAULT_CSS = """
     YardScreen { layout: vertical; }
+    #bottom { height: 1; overflow: hidden; }
     .framed { border-left: solid ansi_bright_black; border-right: solid ansi_bright_black; }
-    .ascii .framed { border-left: ascii ansi_bright_black; border-right: ascii ansi_bright_black; }
+    YardScreen.ascii .framed { border-left: ascii ansi_bright_black; border-right: ascii ansi_bright_black; }
     """
 
     def __init__(self, *, style: Style, now: Callable[[], int]) -> None:
@@ -71,7 +75,7 @@ class YardScreen(Screen[None]):
     def tell_header(self) -> None:
         """List, people, and what time it is."""
         self.header_line.display = self.size.height >= LOW
-        self.header_line.say(header(self.snapshot, self.size.width, self.now()))
+        self.header_line.say(header(self.snapshot, self.size.width, self.now(), self.style))
 
     def tick(self) -> None:
         """Time has passed."""
@@ -90,8 +94,7 @@ class DetailScreen(YardScreen):
         """From top to bottom."""
         yield self.header_line
         yield self.detail
-        yield self.prompt
-        yield self.footer_line
+        yield Vertical(self.prompt, self.footer_line, id="bottom")
 
     def on_mount(self) -> None:
         """The detail has all of it."""
@@ -140,8 +143,7 @@ class MainScreen(YardScreen):
                 yield self.jobs
                 yield self.bottom_frame
             yield self.detail
-        yield self.prompt
-        yield self.footer_line
+        yield Vertical(self.prompt, self.footer_line, id="bottom")
 
     def on_mount(self) -> None:
         """Keys go to the tasks first."""
@@ -213,7 +215,8 @@ class MainScreen(YardScreen):
         self.detail.display = self.is_wide
         shows_jobs = not is_tiny or self.active == "jobs"
         shows_tasks = not is_tiny or self.active != "jobs"
-        people = min(self.people.lines, _MOST_PEOPLE) if shows_tasks else 0
+        free = self.size.height - (self.size.height >= LOW) - _WITHOUT_PEOPLE
+        people = min(self.people.lines, _MOST_PEOPLE, max(free, 0)) if shows_tasks else 0
         for widget, is_shown in (
             (self.tasks, shows_tasks),
             (self.people_frame, people),
