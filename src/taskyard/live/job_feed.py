@@ -102,9 +102,12 @@ class JobFeed:
             with os.scandir(f"{self._home}/jobs") as entries:
                 jobs = (entry for entry in entries if is_job_id(entry.name))
                 found = [(entry.stat(follow_symlinks=False).st_mtime_ns, entry.name) for entry in jobs]
-            living = os.listdir(living_folder(self._home))
         except OSError:
             return set()
+        try:
+            living = os.listdir(living_folder(self._home))
+        except OSError:
+            living = []  # no folder of them: those that are over are shown all the same
         found.sort(reverse=True)
         return {*living, *(name for _, name in found[: MOST_ENDED + len(living)])}
 
