@@ -1,11 +1,11 @@
-"""A real browser for the page: one for the tests of a module, a profile of its own for each test."""
+"""A real browser for the page: one for all tests, and in it profiles, tabs, and tabs that many tests share."""
 
 from __future__ import annotations
 
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
@@ -83,3 +83,47 @@ def tab(browser: Browser, size: tuple[int, int] = WIDE, **options: Any) -> Itera
         found = Tab(context)
         yield found
         assert found.wrong == []
+
+
+class Kept:
+    """
+    A tab that many tests look into, one after the other: to load a page costs a browser more than all that a test
+    then does with it. It goes from place to place by its address. A tab in which something went wrong is left behind.
+    """
+
+    def __init__(self, context: BrowserContext, server: WebServer) -> None:
+        self._context = context
+        self._server = server
+        self._tab: Tab | None = None
+        self._wrong: list[str] = []
+
+    @contextmanager
+    def at(
+        self,
+        view: str,
+        list: str,
+        size: tuple[int, int] = WIDE,
+        scheme: Literal["light", "dark"] = "light",
+    ) -> Iterator[Page]:
+        """The page at a view of a list, as it is when one comes there; nothing may go wrong in it."""
+        tab, self._tab = self._tab, None
+        if tab is None:
+            tab = Tab(self._context)
+            tab.see(self._server)
+        page, self._wrong = tab.page, tab.wrong
+        page.set_viewport_size({"width": size[0], "height": size[1]})
+        page.emulate_media(color_scheme=scheme)
+        page.evaluate("there => { location.hash = there }", f"#/{view}/{list}")
+        expect(page.locator("#lists")).to_have_value(list)
+        expect(page.locator(f"main > section.{view}")).to_be_visible()
+        expect(page.locator(".line .state")).to_have_text("live")
+        yield page
+        assert tab.wrong == []
+        for _ in range(2):
+            page.keyboard.press("Escape")
+        expect(page.locator(".filter")).to_be_hidden()
+        self._tab = tab
+
+    def forgive(self) -> None:
+        """What went wrong so far had to."""
+        self._wrong.clear()

@@ -7,10 +7,10 @@ import time
 import pytest
 
 from support.tui import JOBS, NOW, RELEASE, scene
-from taskyard.tasklist.model import Act, Change
+from taskyard.tasklist.model import Act, Change, Task
 from taskyard.view.details import MOST_CHANGES, Fact, Known, job_facts, strip, task_facts
 from taskyard.view.figures import Figures
-from taskyard.view.snapshot import snapshot
+from taskyard.view.snapshot import Scene, snapshot
 
 SHOWN = snapshot(scene())
 TASKS = {task.id: task for task in SHOWN.tasks}
@@ -39,6 +39,14 @@ def test_a_task_says_whose_it_is_and_what_it_waits_for_and_leads_there() -> None
     assert [fact.leads_to for fact in facts if fact.leads_to] == ["12", "13"]
     assert told(task_of("12"))["owner"] == "@ada (you)"
     assert told(task_of("12"))["waited for"] == "#11 Freeze the API"
+
+
+@pytest.mark.parametrize(("extra", "told_as"), [({}, None), ({"priority": 5}, "5"), ({"priority": "high"}, None)])
+def test_a_priority_is_told_where_somebody_set_one(extra: dict[str, object], told_as: str | None) -> None:
+    [task] = snapshot(Scene("release", (Task("1", "Notes", metadata={"taskyard": extra}),), now=NOW)).tasks
+
+    assert task.priority == (None if told_as is None else int(told_as))
+    assert told(task_facts(task, Known(), tasks={}, jobs=[], now=NOW)).get("priority") == told_as
 
 
 @pytest.mark.req("U-05")

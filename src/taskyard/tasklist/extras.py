@@ -135,10 +135,14 @@ def check_clear(fields: str | Iterable[str]) -> tuple[str, ...]:
 
 def priority_of(task: Task) -> int:
     """1 to 9, 1 first; 5 where none is set."""
+    found = set_priority_of(task)
+    return UNSET_PRIORITY if found is None else found
+
+
+def set_priority_of(task: Task) -> int | None:
+    """1 to 9, 1 first; None where nobody set one."""
     found = task.extra.get("priority")
-    if type(found) is int and FIRST_PRIORITY <= found <= LAST_PRIORITY:
-        return found
-    return UNSET_PRIORITY
+    return found if type(found) is int and FIRST_PRIORITY <= found <= LAST_PRIORITY else None
 
 
 def labels_of(task: Task) -> tuple[str, ...]:

@@ -34,7 +34,7 @@ Result = TypeVar("Result")
 
 #: Seconds between two drawings of new snapshots, and between two steps of the spinner.
 _DRAW_EVERY = 0.1
-SPIN_EVERY = 0.125
+SPIN_EVERY = 0.25
 
 #: Seconds a selection must rest before its output is read: who runs down a list wants none of them.
 _REST = 0.05

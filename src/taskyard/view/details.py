@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 
-from taskyard.tasklist.extras import UNSET_PRIORITY
 from taskyard.typed import NamedTuple
 from taskyard.view.figures import Figures
 from taskyard.view.text import duration, safe
@@ -57,7 +56,7 @@ def task_facts(
     facts += _edges("waits for", task.waits_for, tasks)
     facts += _edges("waited for", [one for one in task.blocked_by if one not in task.waits_for], tasks)
     facts += _edges("blocks", task.blocks, tasks)
-    facts += [Fact("priority", str(task.priority))] if task.priority != UNSET_PRIORITY else []
+    facts += [Fact("priority", str(task.priority))] if task.priority is not None else []
     facts += [Fact("labels", ", ".join(task.labels))] if task.labels else []
     facts += _jobs_of(jobs)
     facts += [Fact("took", known.took.in_words())] if known.took.jobs else []

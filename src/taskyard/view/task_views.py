@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from taskyard.tasklist.extras import labels_of, priority_of
+from taskyard.tasklist.extras import labels_of, set_priority_of
 from taskyard.typed import NamedTuple
 from taskyard.view.glyphs import TASK_LOOKS
 from taskyard.view.text import safe, waits_note
@@ -33,7 +33,7 @@ class TaskView(NamedTuple):
     waits_for: tuple[str, ...] = ()  #: its open blockers
     blocked_by: tuple[str, ...] = ()
     blocks: tuple[str, ...] = ()
-    priority: int = 0
+    priority: int | None = None  #: None where nobody set one
     labels: tuple[str, ...] = ()
     level: int = 0  #: its column in the graph
     rank: int = 0  #: its row in that column
@@ -79,7 +79,7 @@ def task_view(row: Row, place: Place, me: str | None) -> TaskView:
         waits_for=row.waits_for,
         blocked_by=task.blocked_by,
         blocks=task.blocks,
-        priority=priority_of(task),
+        priority=set_priority_of(task),
         labels=tuple(safe(label) for label in labels_of(task)),
         level=place.level,
         rank=place.rank,

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+import re
+from typing import Any, Literal
 
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Page, expect
 
-from support.browser import THIN, WIDE, tab
+from support.browser import THIN, WIDE, Kept
 from support.cli import taskyard as command
-from support.page_team import PageTeam, at
+from support.desk import Desk
+from support.page_scene import LIST
+from support.page_team import at
 from support.repo import TESTS
-from support.web import WebServer
 
 AXE = TESTS / "node" / "node_modules" / "axe-core" / "axe.min.js"
 
@@ -23,7 +25,9 @@ def serious(page: Page, rules: list[str] | None = None) -> list[str]:
         pytest.fail("axe-core is not here. `make setup` brings it.")
     if not page.evaluate("'axe' in window"):
         page.evaluate(AXE.read_text(encoding="utf-8"))
-    found: dict[str, Any] = page.evaluate("only => axe.run(document, only ? { runOnly: only } : {})", rules)
+    found: dict[str, Any] = page.evaluate(
+        """only => axe.run(document, { resultTypes: ["violations"], ...(only ? { runOnly: only } : {}) })""", rules
+    )
     return [
         f"{fault['id']}: {fault['help']}: {json.dumps([node['html'][:120] for node in fault['nodes'][:3]])}"
         for fault in found["violations"]
@@ -38,10 +42,9 @@ def serious(page: Page, rules: list[str] | None = None) -> list[str]:
     ids=["wide", "dark", "thin"],
 )
 def test_nothing_keeps_anybody_out_of_any_view(
-    browser: Browser, team: PageTeam, size: tuple[int, int], scheme: str, rules: list[str] | None
+    look: Kept, size: tuple[int, int], scheme: Literal["light", "dark"], rules: list[str] | None
 ) -> None:
-    with tab(browser, size, color_scheme=scheme, bypass_csp=True) as one:
-        page = one.see(team.server)
+    with look.at("board", LIST, size, scheme) as page:
         found: dict[str, list[str]] = {}
         for view in ("board", "graph", "background", "timeline", "panel"):
             at(page, view)
@@ -53,13 +56,14 @@ def test_nothing_keeps_anybody_out_of_any_view(
 
 
 @pytest.mark.req("U-04")
-def test_by_keyboard_alone_one_gets_everywhere_and_back(browser: Browser, team: PageTeam) -> None:
-    with tab(browser) as one:
-        page = one.see(team.server)
+def test_by_keyboard_alone_one_gets_everywhere_and_back(look: Kept) -> None:
+    with look.at("board", LIST) as page:
         focused = page.locator(":focus")
         expect(page.locator('.card[data-id="8"]')).to_be_visible()
         page.locator("main").focus()
         page.keyboard.press("Tab")
+        expect(focused).to_have_class(re.compile(r"\bcard\b"))  # the one where one was last
+        page.keyboard.press("Home")
         expect(focused).to_have_attribute("data-id", "8")
         for key, task in (("ArrowDown", "9"), ("ArrowRight", "12"), ("ArrowRight", "16"), ("Home", "8")):
             page.keyboard.press(key)
@@ -84,9 +88,8 @@ def test_by_keyboard_alone_one_gets_everywhere_and_back(browser: Browser, team: 
 
 
 @pytest.mark.req("U-04")
-def test_a_screen_of_360_pixels_shows_one_thing_after_the_other(browser: Browser, team: PageTeam) -> None:
-    with tab(browser, (360, 720)) as one:
-        page = one.see(team.server)
+def test_a_screen_of_360_pixels_shows_one_thing_after_the_other(look: Kept) -> None:
+    with look.at("board", LIST, (360, 720)) as page:
         for view in ("board", "graph", "timeline", "background"):
             at(page, view)
             wide = page.evaluate("document.documentElement.scrollWidth")
@@ -106,10 +109,9 @@ def test_a_screen_of_360_pixels_shows_one_thing_after_the_other(browser: Browser
 
 
 @pytest.mark.req("U-04")
-def test_a_change_is_said_to_those_who_listen(browser: Browser) -> None:
-    command("task", "add", "Read aloud", "--list", "plan")
-    with WebServer() as server, tab(browser) as one:
-        page = one.see(server)
+def test_a_change_is_said_to_those_who_listen(desk: Desk) -> None:
+    command("task", "add", "Read aloud")
+    with desk.see() as page:
         expect(page.locator(".card")).to_have_count(1)
-        command("task", "start", "1", "--by", "ada", "--list", "plan")
+        command("task", "start", "1", "--by", "ada")
         expect(page.get_by_role("status").filter(has_text="Read aloud: doing")).to_have_count(1)

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Page, expect
 
 import taskyard
-from support.browser import tab
 from support.cli import taskyard as command
-from support.web import WebServer
+from support.desk import Desk
 
 
 @pytest.fixture
-def chain() -> None:
+def chain(desk: Desk) -> None:
     """1 is done; 2 waits for it and is done by ada; 3 and 5 wait for 2, 4 waits for 3; 6 stands alone."""
-    with taskyard.open(list="plan", is_person=True) as yard:
+    with taskyard.open(is_person=True) as yard:
         for number, waits_for in enumerate(([], ["1"], ["2"], ["3"], ["2"], []), 1):
             yard.tasks.create(f"Task {number}", blocked_by=waits_for)
         yard.tasks.complete("1", agent="ada")
@@ -33,27 +32,23 @@ def left(page: Page, task: str) -> int:
 
 
 @pytest.mark.req("U-04")
-def test_who_waits_stands_right_of_what_it_waits_for_and_the_longest_way_is_thick(
-    browser: Browser, chain: None
-) -> None:
-    with WebServer() as server, tab(browser) as one:
-        page = one.see(server, "graph/plan")
+def test_who_waits_stands_right_of_what_it_waits_for_and_the_longest_way_is_thick(desk: Desk, chain: None) -> None:
+    with desk.see("graph") as page:
         expect(page.locator(".node")).to_have_count(6)
         assert left(page, "1") < left(page, "2") < left(page, "3") < left(page, "4")
         assert left(page, "3") == left(page, "5")
         expect(page.locator(".edge")).to_have_count(4)
         expect(page.locator(".edge.is-critical")).to_have_count(2)  # 2 to 3, 3 to 4
         expect(page.locator(".node.is-done .id")).to_have_text(["1"])
-        command("task", "add", "Late", "--blocked-by", "4", "--list", "plan")
+        command("task", "add", "Late", "--blocked-by", "4")
         expect(page.locator(".edge.is-critical")).to_have_count(3)
-        command("task", "done", "2", "--by", "ada", "--list", "plan")
+        command("task", "done", "2", "--by", "ada")
         expect(page.locator(f"{node(page, '2')}.is-done")).to_be_visible()
 
 
 @pytest.mark.req("U-04")
-def test_arrow_keys_walk_along_the_lines_and_enter_opens(browser: Browser, chain: None) -> None:
-    with WebServer() as server, tab(browser) as one:
-        page = one.see(server, "graph/plan")
+def test_arrow_keys_walk_along_the_lines_and_enter_opens(desk: Desk, chain: None) -> None:
+    with desk.see("graph") as page:
         page.locator(node(page, "2")).focus()
         for key, task in (("ArrowRight", "3"), ("ArrowDown", "5"), ("ArrowUp", "3"), ("ArrowRight", "4")):
             page.keyboard.press(key)
@@ -67,16 +62,15 @@ def test_arrow_keys_walk_along_the_lines_and_enter_opens(browser: Browser, chain
 
 
 @pytest.mark.req("U-04")
-def test_what_is_in_progress_stays_in_view_until_one_looks_elsewhere(browser: Browser) -> None:
-    with taskyard.open(list="plan", is_person=True) as yard:
+def test_what_is_in_progress_stays_in_view_until_one_looks_elsewhere(desk: Desk) -> None:
+    with taskyard.open(is_person=True) as yard:
         for number in range(14):
             yard.tasks.create(f"Step {number + 1}", blocked_by=[str(number)] if number else [])
-    with WebServer() as server, tab(browser) as one:
-        page = one.see(server, "graph/plan")
+    with desk.see("graph") as page:
         last = page.locator(node(page, "12"))
         expect(page.locator(node(page, "1"))).to_be_in_viewport()
         expect(last).not_to_be_in_viewport()
-        with taskyard.open(list="plan", is_person=True) as yard:
+        with taskyard.open(is_person=True) as yard:
             for number in range(1, 12):
                 yard.tasks.complete(str(number), agent="ada")
             yard.tasks.claim("12", agent="ada")
@@ -91,9 +85,8 @@ def test_what_is_in_progress_stays_in_view_until_one_looks_elsewhere(browser: Br
 
 
 @pytest.mark.req("U-04")
-def test_the_filter_leaves_the_graph_whole_and_dims_the_rest(browser: Browser, chain: None) -> None:
-    with WebServer() as server, tab(browser) as one:
-        page = one.see(server, "graph/plan")
+def test_the_filter_leaves_the_graph_whole_and_dims_the_rest(desk: Desk, chain: None) -> None:
+    with desk.see("graph") as page:
         page.keyboard.press("/")
         page.keyboard.type("Task 3")
         expect(page.locator(".node.is-other")).to_have_count(5)

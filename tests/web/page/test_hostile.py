@@ -5,28 +5,26 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, expect
+from playwright.sync_api import expect
 
 import taskyard
-from support.browser import tab
 from support.cli import taskyard as command
-from support.web import WebServer
+from support.desk import Desk
 from support.yards import write_task
 
 MARKUP = """<img src=x onerror="window.hurt=1"><script>window.hurt=1</script>"""
 
 
 @pytest.mark.req("U-04")
-def test_no_subject_owner_label_description_output_or_name_becomes_markup(browser: Browser) -> None:
-    with taskyard.open(list="plan", is_person=True) as yard:
+def test_no_subject_owner_label_description_output_or_name_becomes_markup(desk: Desk) -> None:
+    with taskyard.open(is_person=True) as yard:
         yard.tasks.create(MARKUP, description=f"{MARKUP}\n${{7*7}}", active_form=f"Doing {MARKUP}", labels=["<b>l</b>"])
         yard.tasks.create("Waits", blocked_by=["1"])
-        folder = Path(yard.tasks_dir or "", "plan")
+        folder = Path(yard.tasks_dir or "", desk.list)
     write_task(folder, "3", subject="javascript:alert(1)", status="in_progress", owner=MARKUP)
     write_task(folder, "4", subject="\x1b[31m\u202etxt.exe", status="pending")
     command("run", "-d", "--name", f"job {MARKUP}", "--", f"echo '{MARKUP}'; printf '\\033]0;title\\007\\033[2Jafter'")
-    with WebServer() as server, tab(browser) as one:
-        page = one.see(server)
+    with desk.see() as page:
         expect(page.locator('.card[data-id="1"] .subject')).to_have_text(MARKUP)
         page.locator('.card[data-id="1"]').click()
         expect(page.locator(".panel .text")).to_contain_text("${7*7}")
@@ -35,7 +33,7 @@ def test_no_subject_owner_label_description_output_or_name_becomes_markup(browse
             page.keyboard.press(key)
             expect(page.locator("main > section:visible")).to_have_count(1)
         page.keyboard.press("o")
-        page.locator(".jobs .row").first.click()
+        page.locator(".jobs .row", has_text=MARKUP).click()
         expect(page.locator(".out").first).to_have_text(MARKUP)
         expect(page.locator(".out").last).to_have_text("after")
         assert page.locator("img, script:not([type=module]), b").count() == 0
@@ -44,20 +42,19 @@ def test_no_subject_owner_label_description_output_or_name_becomes_markup(browse
 
 
 @pytest.mark.req("U-04")
-def test_a_place_in_the_address_is_only_a_name(browser: Browser) -> None:
-    command("task", "add", "One", "--list", "plan")
-    with WebServer() as server, tab(browser) as one:
-        page = one.see(server, "board/%3Cimg%20src=x%20onerror=hurt=1%3E/task/%E0%A4%A")
+def test_a_place_in_the_address_is_only_a_name(desk: Desk) -> None:
+    command("task", "add", "One")
+    with desk.see() as page:
+        page.evaluate("location.hash = '#/board/%3Cimg%20src=x%20onerror=hurt=1%3E/task/%E0%A4%A'")
         expect(page.locator("#lists option").first).to_have_text("<img src=x onerror=hurt=1>")
         assert page.locator("img").count() == 0
-        page.locator("#lists").select_option("plan")
+        page.locator("#lists").select_option(desk.list)
         expect(page.locator(".card")).to_have_count(1)
 
 
 @pytest.mark.req("U-04")
-def test_the_page_has_no_code_but_its_own_files(browser: Browser) -> None:
-    with WebServer() as server, tab(browser) as one:
-        page = one.see(server)
+def test_the_page_has_no_code_but_its_own_files(desk: Desk) -> None:
+    with desk.see() as page:
         tried = page.evaluate(
             """() => {
                  const inline = document.createElement("script");
@@ -68,4 +65,4 @@ def test_the_page_has_no_code_but_its_own_files(browser: Browser) -> None:
                }"""
         )
         assert tried == ["refused", None]
-        one.wrong.clear()  # the browser says that it refused
+        desk.tab.forgive()  # the browser says that it refused

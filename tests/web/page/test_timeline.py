@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
-from playwright.sync_api import Browser, expect
+from playwright.sync_api import expect
 
-from support.browser import tab
+from support.browser import Kept
 from support.cli import taskyard as command
-from support.page_team import PageTeam
-from support.web import WebServer
+from support.desk import Desk
+from support.page_scene import LIST
 
 
 @pytest.mark.req("U-04")
-def test_lanes_bars_and_the_time_nobody_worked(browser: Browser, tmp_path: Path) -> None:
-    with PageTeam(tmp_path) as team, tab(browser) as one:
-        page = one.see(team.server, "timeline/release-2")
+def test_lanes_bars_and_the_time_nobody_worked(look: Kept) -> None:
+    with look.at("timeline", LIST) as page:
         expect(page.locator(".who")).to_have_text(["ada", "bob", "cleo", "shells"])
         ada = page.locator(".lane", has_text="ada")
         expect(ada.locator(".bar")).to_have_text(
@@ -39,12 +36,11 @@ def test_lanes_bars_and_the_time_nobody_worked(browser: Browser, tmp_path: Path)
 
 
 @pytest.mark.req("U-04")
-def test_a_task_that_somebody_begins_gets_its_bar(browser: Browser) -> None:
-    command("task", "add", "First", "--list", "plan")
-    with WebServer() as server, tab(browser) as one:
-        page = one.see(server, "timeline/plan")
-        expect(page.locator(".timeline .empty")).to_be_visible()
-        command("task", "start", "1", "--by", "dana", "--list", "plan")
+def test_a_task_that_somebody_begins_gets_its_bar(desk: Desk) -> None:
+    command("task", "add", "First")
+    with desk.see("timeline") as page:
+        expect(page.locator(".who", has_text="dana")).to_have_count(0)
+        command("task", "start", "1", "--by", "dana")
         expect(page.locator(".lane .bar.is-doing")).to_have_text("◐1 First")
-        command("task", "done", "1", "--by", "dana", "--list", "plan")
+        command("task", "done", "1", "--by", "dana")
         expect(page.locator(".lane .bar.is-done")).to_have_text("✓1 First")

@@ -43,7 +43,10 @@ export class Graph {
       this.scroll.addEventListener(name, () => this.#follow(false), { passive: true });
     this.svg.addEventListener("keydown", (event) => this.#walk(event));
     page.store.view((snapshot) => this.#show(snapshot));
-    page.follow(() => this.#mark());
+    page.follow((place, before) => {
+      if (place.list !== before.list) this.#follow(true); // whoever looked elsewhere did so on another list
+      this.#mark();
+    });
     new ResizeObserver(() => this.#show(page.store.now)).observe(this.element);
   }
 
