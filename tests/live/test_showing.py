@@ -6,6 +6,7 @@ import itertools
 import json
 import os
 import random
+import shutil
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -82,6 +83,21 @@ def test_a_list_whose_folder_is_made_later_is_picked_up(tmp_path: Path, live: Li
     with taskyard.open(tasks_dir=tmp_path / "tasks", list="later") as other:
         other.tasks.create("First")
     until_shown(view, lambda snapshot: snapshot.is_panel_shown and snapshot.lists == ("later",))
+
+
+@pytest.mark.req("L-18")
+@pytest.mark.parametrize("is_seen", [False, True], ids=["at once", "later"])
+def test_a_list_that_is_removed_and_made_again_is_seen_each_time(
+    tmp_path: Path, yard: taskyard.Yard, live: Live, is_seen: bool
+) -> None:
+    yard.tasks.create("First")
+    view = live.watch()
+    for number in range(3):
+        shutil.rmtree(tmp_path / "tasks" / "release")
+        if is_seen:
+            until_shown(view, lambda snapshot: not snapshot.tasks, timeout=1.0)
+        written_by_another(tmp_path / "tasks", "1", f"Again {number}")
+        until_shown(view, lambda snapshot, number=number: subjects(snapshot) == [f"Again {number}"], timeout=1.0)  # type: ignore[misc]
 
 
 @pytest.mark.req("L-18")

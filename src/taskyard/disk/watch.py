@@ -161,12 +161,14 @@ class Watcher:
                 self._dispatch(number, mask, name)
 
     def _dispatch(self, number: int, mask: int, name: str) -> None:
-        from taskyard.disk.inotify import DELETE_SELF, IGNORED, MOVE_SELF, OVERFLOW
+        from taskyard.disk.inotify import DELETE_SELF, IGNORED, ISDIR, MOVE_SELF, OVERFLOW
 
         if mask & OVERFLOW:
             for follower in self._followers:
                 follower.tell(None)
             return
+        if mask & ISDIR and name:
+            self._renew(number, name)
         gone = mask & (DELETE_SELF | MOVE_SELF | IGNORED)
         for follower in list(self._by_number.get(number, ())):
             if not gone and not follower.is_exact and name != follower.awaits:
@@ -177,6 +179,18 @@ class Watcher:
                 follower.tell(None)
             else:
                 follower.tell(name)
+
+    def _renew(self, number: int, name: str) -> None:
+        """A folder came or went: whoever follows that path looks there again.
+
+        The kernel says nothing of its own about one that was removed while somebody has a file in it open.
+        """
+        above = next((follower.path for follower in self._by_number.get(number, ()) if follower.is_exact), None)
+        for follower in self._followers if above is not None else ():
+            if follower.is_exact and follower.path == f"{above}/{name}":
+                self._detach(follower)
+                self._attach(follower)
+                follower.tell(None)
 
     def _attach(self, found: Followed) -> None:
         """Hang it on its folder, or on the nearest parent that exists."""
