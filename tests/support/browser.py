@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -26,6 +27,34 @@ WIDE, THIN = (1280, 800), (390, 844)
 expect.set_options(timeout=LONGEST * 1000)
 
 
+class _Loop:
+    """The event loop that drives the browser: it counts as running as long as there is one, also between tests."""
+
+    def __init__(self) -> None:
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    def begin(self) -> None:
+        """A browser was started."""
+        self._loop = asyncio._get_running_loop()
+
+    def step_in(self) -> None:
+        """What follows speaks with the browser."""
+        if self._loop is not None:
+            asyncio._set_running_loop(self._loop)
+
+    def step_out(self) -> None:
+        """What follows may run a loop of its own."""
+        if self._loop is not None:
+            asyncio._set_running_loop(None)
+
+    def end(self) -> None:
+        """The browser is closed."""
+        self._loop = None
+
+
+LOOP = _Loop()
+
+
 @contextmanager
 def running() -> Iterator[Browser]:
     """A browser without a window."""
@@ -33,11 +62,14 @@ def running() -> Iterator[Browser]:
     if found is None:
         pytest.fail("The page is tried in chromium, which is not here. `make setup` brings it.")
     with sync_playwright() as playwright:
+        LOOP.begin()
         browser = playwright.chromium.launch(executable_path=found, args=list(ARGUMENTS))
         try:
             yield browser
         finally:
+            LOOP.step_in()
             browser.close()
+            LOOP.end()
 
 
 class Tab:
@@ -73,6 +105,7 @@ def profile(browser: Browser, size: tuple[int, int] = WIDE, **options: Any) -> I
     try:
         yield context
     finally:
+        LOOP.step_in()
         context.close()
 
 

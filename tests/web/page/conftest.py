@@ -7,9 +7,21 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Browser
 
-from support.browser import Kept, profile, running
+from support.browser import LOOP, Kept, profile, running
 from support.desk import Desk
 from support.page_team import PageTeam
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup() -> None:
+    """Be where the browser can be spoken with."""
+    LOOP.step_in()
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_runtest_teardown() -> None:
+    """Leave it to itself: tests that come next may run loops of their own."""
+    LOOP.step_out()
 
 
 @pytest.fixture(scope="package")
