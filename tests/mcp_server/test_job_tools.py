@@ -191,9 +191,13 @@ def test_one_who_takes_no_input_says_so() -> None:
 
 
 @pytest.mark.req("N-03", "B-08")
-def test_notices_ride_also_on_the_answer_that_a_command_goes_on_in_the_background() -> None:
+def test_notices_ride_also_on_the_answer_that_a_command_goes_on_in_the_background(tmp_path: Path) -> None:
+    go = tmp_path / "go"
+    waits = f"until [ -e {go} ]; do sleep 0.02; done"  # it must not end before its own start is answered
+
     async def body(model: Model) -> None:
-        first = (await model.call("Bash", command="true", run_in_background=True)).data["task_id"]
+        first = (await model.call("Bash", command=waits, run_in_background=True)).data["task_id"]
+        go.touch()
         await anyio.to_thread.run_sync(lambda: wait_until_told(Jobs(home()), first))
         goes_on = await model.call("Bash", command="sleep 60")
         assert "goes on in the background" in goes_on.text
