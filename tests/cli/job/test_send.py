@@ -123,7 +123,6 @@ def test_as_much_as_may_be_sent_arrives_whole_at_a_command_that_takes_its_time()
 
 
 @pytest.mark.req("O-08")
-@pytest.mark.serial  # it waits for the patience of the sender to end
 def test_one_who_does_not_read_is_not_waited_for_and_has_what_its_pipe_holds() -> None:
     naps = started("--stdin", "--", "echo up; sleep 60")
     prints(naps, "up")
