@@ -101,3 +101,15 @@ def test_a_flood_of_output_is_looked_at_now_and_then(yard: taskyard.Yard, feed: 
     assert not feed.look()
     assert due is None or due <= job_feed.LINES_EVERY
     yard.jobs.stop(job.id)
+
+
+@pytest.mark.req("U-01")
+def test_where_no_job_lives_those_that_are_over_are_not_looked_at_again(
+    yard: taskyard.Yard, feed: JobFeed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job = yard.jobs.run(taskyard.Shell("true"))
+    shutil.rmtree(f"{yard.home}/jobs/.living")
+    until(lambda: job.id in looked(feed).jobs and feed.lines_due is None)
+    monkeypatch.setattr("taskyard.runtime.looking.look", lambda *_: pytest.fail("nothing had changed"))
+
+    assert not feed.look()

@@ -49,6 +49,11 @@ class Followed:
             self.news.clear()
         return None if everything else names
 
+    def told(self) -> set[str] | None:
+        """As `changed`, for those who ask again and again: of a folder that is still not there, nothing."""
+        self._watcher.drain()
+        return self.changed() if self.has_news or self.at is None else set()
+
     @property
     def has_news(self) -> bool:
         """Whether something happened since `changed` was last asked, as far as the queue was emptied."""

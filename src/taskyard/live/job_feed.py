@@ -80,7 +80,7 @@ class JobFeed:
         return changed
 
     def _to_look_at(self, *, by_itself: bool) -> set[str]:
-        names = [followed.changed() for followed in self._names]
+        names = [followed.told() for followed in self._names]
         wanted: set[str] = set()
         if self._is_new or None in names:
             self._is_new = False

@@ -59,7 +59,7 @@ class ListFeed:
         """Bring everything up to date; whether anything changed. `by_itself`: no event said so."""
         is_first = self._position is None
         has_news = self._has_news()
-        if self._team.changed() != set() or by_itself or is_first:
+        if self._team.told() != set() or by_itself or is_first:
             members = self._read_members()
             team_changed, self.members = members != self.members, members
         else:

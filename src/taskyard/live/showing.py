@@ -160,7 +160,7 @@ class Live:
                 self._shown_at = elapsed()
 
     def _look_for_lists(self) -> None:
-        if self._lists is None or (self._lists.changed() == set() and self._names and not self._problem):
+        if self._lists is None or (self._lists.told() == set() and self._names and not self._problem):
             return
         was = self._names, self._problem
         try:
