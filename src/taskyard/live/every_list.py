@@ -9,10 +9,6 @@ from taskyard.tasklist.listing import ListReader
 from taskyard.typed import NamedTuple
 from taskyard.view.ordering import arranged
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
 
 class ListCount(NamedTuple):
     """One list, counted."""
@@ -30,11 +26,6 @@ class ListCount(NamedTuple):
 def names_of(tasks_dir: str) -> tuple[str, ...]:
     """The names of all lists; none where there is no such folder."""
     return tuple(list_names(tasks_dir))
-
-
-def every_list(tasks_dir: str) -> Sequence[ListCount]:
-    """All lists of a folder."""
-    return [counted(tasks_dir, name) for name in list_names(tasks_dir)]
 
 
 def counted(tasks_dir: str, name: str) -> ListCount:

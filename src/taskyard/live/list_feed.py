@@ -85,22 +85,26 @@ class ListFeed:
     def _read(self) -> bool:
         before, was_wrong = self.tasks, self.problem
         try:
-            if self._position is None:
-                self._position = self.yard.tasks.store.position()
+            began = self.yard.tasks.store.position() if self._position is None else None
             self.tasks = self.yard.tasks.list()
+            if began is not None:
+                self._read_past()
+                self._position = began
             self._read_log()
             self.problem = ""
         except (TaskyardError, OSError) as error:
             self.problem = safe(str(error))
         return self.tasks is not before or self.problem != was_wrong
 
+    def _read_past(self) -> None:
+        """Learn when tasks were done that were done a moment ago: of the others, no place depends on it."""
+        recent = now_ms() - JUST_DONE_MS
+        for task in self.tasks:
+            if task.is_done and (task.updated_at or 0) > recent:
+                self._note(self.yard.tasks.log(task.id))
+
     def _read_log(self) -> None:
-        """Learn from the log when tasks were done: their files only say when they last changed."""
-        if not self.done_at:  # the first look: only what was done a moment ago is placed by it
-            recent = now_ms() - JUST_DONE_MS
-            for task in self.tasks:
-                if task.is_done and (task.updated_at or 0) > recent:
-                    self._note(self.yard.tasks.log(task.id))
+        """Learn from the log when tasks were done since: their files only say when they last changed."""
         news = self.yard.tasks.log(since=self._position or 0)
         self._note(news)
         if news:
