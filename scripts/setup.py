@@ -26,6 +26,9 @@ NODE_FOLDER = os.path.join(ROOT, "tests", "node")
 
 OLDEST_PYTHON = (3, 11)
 
+#: Where Debian puts each version of PostgreSQL: no folder of it is on the PATH.
+DEBIAN_POSTGRES = "/usr/lib/postgresql"
+
 #: The oldest Node that still reads the lock file's format and runs the writers of the tests.
 OLDEST_NODE = 18
 
@@ -51,6 +54,8 @@ NEEDS = (
     Need("chromium", "chromium", "the web page is tried in it"),
     Need("zsh", "zsh", "the completions are tried in it"),
     Need("fish", "fish", "the completions are tried in it"),
+    Need("ip", "iproute2", "machines of their own network, for what crosses one"),
+    Need("postgres", "postgresql", "a private cluster of it keeps the lists of several machines in tests"),
 )
 VENV_NEED = Need("ensurepip", "python3-venv", "makes the virtual environment")
 
@@ -124,7 +129,27 @@ def is_there(need: Need) -> bool:
     if need is VENV_NEED:
         importlib.invalidate_caches()  # apt-get may have brought it since the last look
         return importlib.util.find_spec(need.command) is not None
+    if need.command == "postgres":
+        return postgres_folder() is not None
     return shutil.which(need.command) is not None
+
+
+def postgres_folder() -> str | None:
+    """Where the programs of a PostgreSQL server are: as pg_config says, or where Debian puts them, the newest first."""
+    told = output_of(["pg_config", "--bindir"]).strip()
+    versions = sorted((name for name in listed(DEBIAN_POSTGRES) if name.isdigit()), key=int, reverse=True)
+    for folder in (told, *(os.path.join(DEBIAN_POSTGRES, version, "bin") for version in versions)):
+        if folder and os.access(os.path.join(folder, "initdb"), os.X_OK):
+            return folder
+    return None
+
+
+def listed(folder: str) -> list[str]:
+    """The names in a folder; none if it is not there."""
+    try:
+        return os.listdir(folder)
+    except OSError:
+        return []
 
 
 def install_system(needs: list[Need]) -> None:
@@ -154,7 +179,7 @@ def make_package() -> None:
     python = os.path.join(VENV, "bin", "python")
     pip = [python, "-m", "pip", "--disable-pip-version-check", "--quiet", "install"]
     run([*pip, "--upgrade", "pip>=25.1"])  # the first that knows dependency groups
-    run([*pip, "--editable", ".[mcp,otel,workflows,agents,tui,web]", "--group", "dev"])
+    run([*pip, "--editable", ".[mcp,otel,workflows,agents,tui,web,postgres,remote]", "--group", "dev"])
     PACKAGE.mark_made()
 
 

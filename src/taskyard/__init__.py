@@ -66,8 +66,13 @@ if TYPE_CHECKING:
     from taskyard.errors import OutputGone as OutputGone
     from taskyard.errors import PathsOverlap as PathsOverlap
     from taskyard.errors import RecipientNotFound as RecipientNotFound
+    from taskyard.errors import RemoteAway as RemoteAway
+    from taskyard.errors import RemoteNotFound as RemoteNotFound
+    from taskyard.errors import RemoteRefused as RemoteRefused
+    from taskyard.errors import SchemaMismatch as SchemaMismatch
     from taskyard.errors import StillOpen as StillOpen
     from taskyard.errors import StorageError as StorageError
+    from taskyard.errors import StoreAway as StoreAway
     from taskyard.errors import TaskNotFound as TaskNotFound
     from taskyard.errors import TaskyardError as TaskyardError
     from taskyard.errors import TeamHasLivingMembers as TeamHasLivingMembers
@@ -171,10 +176,15 @@ __all__ = [
     "OutputGone",
     "PathsOverlap",
     "RecipientNotFound",
+    "RemoteAway",
+    "RemoteNotFound",
+    "RemoteRefused",
+    "SchemaMismatch",
     "Settings",
     "Shell",
     "StillOpen",
     "StorageError",
+    "StoreAway",
     "Task",
     "TaskNotFound",
     "TaskStatus",

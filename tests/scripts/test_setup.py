@@ -15,11 +15,14 @@ from support.repo import ROOT
 
 
 @pytest.fixture
-def setup() -> ModuleType:
+def setup(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> ModuleType:
     spec = importlib.util.spec_from_file_location("taskyard_setup", ROOT / "scripts" / "setup.py")
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
+    monkeypatch.setattr(module, "DEBIAN_POSTGRES", str(tmp_path / "postgresql"))
+    (tmp_path / "postgresql" / "15" / "bin").mkdir(parents=True)
+    (tmp_path / "postgresql" / "15" / "bin" / "initdb").touch(mode=0o755)
     return module
 
 
@@ -41,7 +44,7 @@ def a_machine_with(monkeypatch: pytest.MonkeyPatch, folder: Path, *commands: str
 def test_what_is_on_the_path_already_is_not_installed(
     setup: ModuleType, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    a_machine_with(monkeypatch, tmp_path, "node", "npm", "tmux", "chromium", "zsh", "fish", user=0)
+    a_machine_with(monkeypatch, tmp_path, "node", "npm", "tmux", "chromium", "zsh", "fish", "ip", user=0)
 
     assert [need.package for need in setup.missing(setup.NEEDS)] == ["git", "strace"]
 
@@ -49,7 +52,7 @@ def test_what_is_on_the_path_already_is_not_installed(
 def test_a_user_who_is_not_root_is_shown_the_one_command_and_nothing_runs(
     setup: ModuleType, ran: list[list[str]], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    a_machine_with(monkeypatch, tmp_path, "apt-get", "git", "tmux", "chromium", "zsh", user=1000)
+    a_machine_with(monkeypatch, tmp_path, "apt-get", "git", "tmux", "chromium", "zsh", "ip", user=1000)
 
     with pytest.raises(setup.Stop, match="sudo apt-get install -y --no-install-recommends nodejs npm strace fish\n"):
         setup.install_system(setup.missing(setup.NEEDS))
@@ -64,7 +67,9 @@ def test_root_gets_the_missing_packages_and_the_reason_for_each(
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    a_machine_with(monkeypatch, tmp_path, "apt-get", "node", "npm", "git", "tmux", "chromium", "zsh", "fish", user=0)
+    a_machine_with(
+        monkeypatch, tmp_path, "apt-get", "node", "npm", "git", "tmux", "chromium", "zsh", "fish", "ip", user=0
+    )
 
     with pytest.raises(setup.Stop, match="brought no strace"):  # as nothing really ran
         setup.install_system(setup.missing(setup.NEEDS))
@@ -76,10 +81,35 @@ def test_root_gets_the_missing_packages_and_the_reason_for_each(
 def test_a_system_without_apt_is_told_the_names_of_the_packages(
     setup: ModuleType, ran: list[list[str]], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    a_machine_with(monkeypatch, tmp_path, "node", "npm", "tmux", "chromium", "zsh", "fish", user=0)
+    a_machine_with(monkeypatch, tmp_path, "node", "npm", "tmux", "chromium", "zsh", "fish", "ip", user=0)
 
     with pytest.raises(setup.Stop, match="install git, strace with this system's package manager"):
         setup.install_system(setup.missing(setup.NEEDS))
+
+
+def test_a_postgres_server_is_found_where_pg_config_says_or_the_newest_where_debian_puts_it(
+    setup: ModuleType, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    a_machine_with(monkeypatch, tmp_path, user=0)
+    for version in ("9", "17"):
+        (tmp_path / "postgresql" / version / "bin").mkdir(parents=True)
+        (tmp_path / "postgresql" / version / "bin" / "initdb").touch(mode=0o755)
+    assert setup.postgres_folder() == str(tmp_path / "postgresql" / "17" / "bin")
+
+    told = tmp_path / "own"
+    told.mkdir()
+    (told / "initdb").touch(mode=0o755)
+    monkeypatch.setattr(setup, "output_of", lambda command: f"{told}\n" if command[0] == "pg_config" else "")
+    assert setup.postgres_folder() == str(told)
+
+
+def test_without_a_postgres_server_its_package_is_missing(
+    setup: ModuleType, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(setup, "DEBIAN_POSTGRES", str(tmp_path / "nowhere"))
+    a_machine_with(monkeypatch, tmp_path, *(need.command for need in setup.NEEDS), user=0)
+
+    assert [need.package for need in setup.missing(setup.NEEDS)] == ["postgresql"]
 
 
 @pytest.mark.parametrize("answer", ["v16.20.2\n", "", "nonsense"])

@@ -6,7 +6,7 @@ Every error Taskyard raises on purpose.
     + BadName, BadId, BadJobId, BadText, BadValue, BadWorkflow, BadPlan, MissingExtra
   x NotFound                exit 4
     + TaskNotFound, RecipientNotFound, TeamNotFound, ListNotFound, JobNotFound, KindNotFound,
-      EngineNotFound, OutputGone, EventsGone, NothingFree
+      EngineNotFound, RemoteNotFound, OutputGone, EventsGone, NothingFree
   x Conflict                exit 5   well formed, wrong moment: look again
     + AlreadyClaimed, AlreadyResolved, StillOpen, Blocked, AgentBusy, BadTransition, Cycle,
       LeaseLost, HookRefused, AcceptanceFailed, Untrusted, PathsOverlap, AlreadyExists,
@@ -19,6 +19,10 @@ Every error Taskyard raises on purpose.
   x StorageError            exit 1   the disk said no
   x CannotListen            exit 1   an address is taken, or not ours
   x MemberNotStarted        exit 1   a member of a team did not come
+  x StoreAway               exit 75  the database cannot be reached now: try again
+  x SchemaMismatch          exit 1   the database is of another version
+  x RemoteAway              exit 75  a place that runs agents cannot be reached now
+  x RemoteRefused           exit 1   it was reached, and will not
   x Cancelled               exit 130 the caller gave up while it ran
 
 Each class carries its facts as attributes; the message is one sentence for people.
@@ -47,6 +51,7 @@ from taskyard.errors.conflicts import (
     TeamHasLivingMembers,
     Untrusted,
 )
+from taskyard.errors.elsewhere import RemoteAway, RemoteNotFound, RemoteRefused, SchemaMismatch, StoreAway
 from taskyard.errors.general import (
     BadConfig,
     BadId,
@@ -127,8 +132,13 @@ __all__ = [
     "OutputGone",
     "PathsOverlap",
     "RecipientNotFound",
+    "RemoteAway",
+    "RemoteNotFound",
+    "RemoteRefused",
+    "SchemaMismatch",
     "StillOpen",
     "StorageError",
+    "StoreAway",
     "TaskNotFound",
     "TaskyardError",
     "TeamHasLivingMembers",
