@@ -179,7 +179,7 @@ def make_package() -> None:
     python = os.path.join(VENV, "bin", "python")
     pip = [python, "-m", "pip", "--disable-pip-version-check", "--quiet", "install"]
     run([*pip, "--upgrade", "pip>=25.1"])  # the first that knows dependency groups
-    run([*pip, "--editable", ".[mcp,otel,workflows,agents,tui,web,postgres,remote]", "--group", "dev"])
+    run([*pip, "--editable", ".[mcp,otel,workflows,agents,tui,web,postgres,remote,keyring]", "--group", "dev"])
     PACKAGE.mark_made()
 
 

@@ -100,3 +100,15 @@ class RemoteBackend(Protocol):
     async def close(self) -> None:
         """Let go of connections. Sessions go on."""
         ...
+
+
+class Probing(Protocol):
+    """A backend that can say whether it would work, for `taskyard remote check`; every one of ours does."""
+
+    async def probe(self) -> str:
+        """What is there, in a line for people, such as its version; nothing is begun.
+
+        Raises:
+            RemoteRefused, RemoteAway: what is wrong, with what to do about it.
+        """
+        ...
