@@ -42,13 +42,28 @@ class PostgresStore:
     """One list in one database."""
 
     def __init__(
-        self, database: Database, name: str, settings: Settings, *, alive: Callable[[Lease], bool | None]
+        self,
+        database: Database,
+        name: str,
+        settings: Settings,
+        *,
+        alive: Callable[[Lease], bool | None],
+        believe: Callable[[Lease], None] = lambda _: None,
     ) -> None:
-        """`alive(lease)` is this machine's kernel's word on a holder; None = it cannot be told from here."""
+        """The list of this name, whether it exists yet or not.
+
+        Args:
+            database: Where it is.
+            name: Which.
+            settings: How long a holder is believed to live, and how many may be lost.
+            alive: This machine's kernel's word on a holder; None = it cannot be told from here.
+            believe: Sees that a holder goes on to be believed in, called when it got something to hold.
+        """
         self.name = name
         self._database = database
         self._settings = settings
         self._alive = alive
+        self._believe = believe
         self._commits = Committing(database, name, settings)
         self._mirror = self._commits.mirror
         self._on_aside: Callable[[Task], None] = lambda _: None
@@ -134,14 +149,14 @@ class PostgresStore:
     def create(self, draft: Draft, act: Act, *, task_id: str | None = None, lease: Lease | None = None) -> Task:
         """Put a new task on the list."""
         if task_id is None and not (draft.blocks or draft.blocked_by or parent_in(draft.metadata)):
-            return self._commits.add(draft, act, lease)
+            return self._held(self._commits.add(draft, act, lease))
         others = [*draft.blocks, *draft.blocked_by]
         if task_id is None:
             planning.created(self._settled(others), "0", draft, lease)  # what is refused spends no id
             task_id = self.reserve()
         new_id = task_id
         done = self._change(act, lambda view: planning.created(view, new_id, draft, lease), others)
-        return done.after[new_id]._replace(lease=lease)
+        return self._held(done.after[new_id]._replace(lease=lease))
 
     def update(
         self,
@@ -155,12 +170,13 @@ class PostgresStore:
     ) -> Task:
         """Let `rule` decide about one task, and save what it says."""
         done = self._change(act, lambda view: planning.updated(view, task_id, rule, links), [task_id])
-        return done.after[task_id]._replace(lease=current(done.after[task_id], done.plan.leases[task_id]))
+        return self._held(done.after[task_id]._replace(lease=current(done.after[task_id], done.plan.leases[task_id])))
 
     def claim_next(self, order: Callable[[Sequence[Task]], Sequence[str]], rule: Rule, act: Act) -> Task | None:
         """The first task, in the order given, that `rule` accepts."""
         try:
-            return claim_next(self._commits, self.list, order, rule, act)
+            found = claim_next(self._commits, self.list, order, rule, act)
+            return None if found is None else self._held(found)
         except NotPlain:
             pass
         for task_id in order(self.list()):
@@ -200,6 +216,11 @@ class PostgresStore:
             return planning.restored(view, task_id, list_name=self.name)
 
         return self._change(act, plan, [task_id]).after[task_id]
+
+    def _held(self, task: Task) -> Task:
+        if task.lease is not None and task.lease.kind == "process":
+            self._believe(task.lease)
+        return task
 
     # -- who is gone -----------------------------------------------------------------------------
 
