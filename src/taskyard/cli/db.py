@@ -53,7 +53,7 @@ def _status(args: Args) -> int:
         link = connect(address, check=False)
     except StoreAway as error:
         facts |= {"state": "disconnected", "why": error.why}
-        return answer(args, lambda: facts, lambda: [f"disconnected  {facts['where']}: {error.why}"]) or error.exit_code
+        return answer(args, lambda: facts, lambda: _lines(facts)) or error.exit_code
     try:
         found = schema.version(link)
         facts |= {"state": _state(found, known), "schema": found, "server": link.info.server_version}
@@ -81,6 +81,7 @@ def _lines(facts: dict[str, object]) -> list[str]:
         "ready": f"{facts.get('lists')} lists, {facts.get('tasks')} tasks, {facts.get('agents')} living agents",
         "empty": "it has no tables of Taskyard yet: `taskyard db upgrade` makes them",
         "older": f"schema {facts.get('schema')}, this Taskyard needs {facts['known']}: `taskyard db upgrade`",
+        "disconnected": facts.get("why"),
         "newer": f"schema {facts.get('schema')}, this Taskyard knows {facts['known']}: install a newer one",
     }
     state = str(facts["state"])
@@ -111,7 +112,8 @@ def _upgrade(args: Args) -> int:
 STATUS = Command(
     _status,
     _arguments,
-    "Say whether the database that the setting `store` names can be reached, and whether its tables are of this version.",
+    "Say whether the database that the setting `store` names can be reached, and whether its tables are of this\n"
+    "version.",
     examples=("taskyard db status", "taskyard db status --json"),
     exits=("0  ready", "1  its tables are of another version", "75  it cannot be reached now"),
 )
