@@ -6,7 +6,7 @@ import os
 import time
 
 from taskyard.disk.watch import watcher
-from taskyard.places import folder_of
+from taskyard.lists.alarm import Alarm
 from taskyard.runtime.deaths import Deaths
 from taskyard.runtime.folder import JobFolder
 
@@ -31,8 +31,11 @@ class Ears:
     def __init__(self, yard: Yard) -> None:
         """Listen from now on: what happened before, nobody tells."""
         self._home = yard.home
-        self._bell = watcher().follow(os.path.join(folder_of(yard.tasks_dir), yard.tasks.name))
-        others = (*yard.mail.watched_folders(yard.agent or ""), f"{yard.home}/teams")
+        self._bell = watcher().follow(f"{yard.home}/teams")
+        folder = yard.lists.folder
+        self._alarm = Alarm(yard.tasks.store.wait, self._bell.ring) if folder is None else None
+        listed = () if folder is None else (os.path.join(folder, yard.tasks.name),)
+        others = (*yard.mail.watched_folders(yard.agent or ""), *listed)
         self._places = [self._bell, *(watcher().follow(path, wake=self._bell) for path in others)]
         self._members: dict[str, Followed] = {}
         self._deaths = Deaths(yard.home)
@@ -52,6 +55,8 @@ class Ears:
 
     def __exit__(self, *_: object) -> None:
         self._deaths.__exit__()
+        if self._alarm is not None:
+            self._alarm.close()
         for each in (*self._members.values(), *self._places):
             each.close()
 

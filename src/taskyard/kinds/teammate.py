@@ -16,6 +16,7 @@ from taskyard.engines.engine import Brief, Said
 from taskyard.errors import BadValue, UsageError
 from taskyard.kinds.checks import check_run
 from taskyard.names import check_name, check_number, check_text
+from taskyard.places import folder_for_others, lists_here
 from taskyard.runtime import families, here
 from taskyard.runtime.kind import Outcome, Wanted
 from taskyard.teamwork.colours import check_colour
@@ -55,7 +56,7 @@ class Teammate(NamedTuple):
     capabilities: Sequence[str] = ()  #: what it can do: tasks that require something else are left out
     labels: Sequence[str] = ()  #: only tasks with one of these labels
     task_timeout: float | None = None  #: seconds for one task, or one message
-    tasks_dir: str | None = None  #: the folder of lists; Claude Code's if not given
+    tasks_dir: str | None = None  #: the folder of lists; where lists are by the settings if not given
     cwd: str | None = None
     env: Mapping[str, str] | None = None  #: its whole environment; this process's if not given
     on_parent_exit: str | None = None  #: "kill" or "keep"
@@ -95,7 +96,7 @@ class Teammate(NamedTuple):
             command=list(self.command),
             capabilities=list(self.capabilities),
             labels=list(self.labels),
-            tasks_dir=os.path.abspath(self.tasks_dir or paths.tasks_dir()),
+            tasks_dir=folder_for_others(self.tasks_dir, config.load()),
             cwd=here.folder(self.cwd),
             env=None,
         )
@@ -165,7 +166,7 @@ class Teammate(NamedTuple):
             "TASKYARD_JOB": context.id,
             "TASKYARD_AGENT": self.name,
             "TASKYARD_LIST": name,
-            "TASKYARD_TASKS_DIR": os.path.abspath(self.tasks_dir or paths.tasks_dir()),
+            **lists_here(self.tasks_dir).environ(),
             "CLAUDE_CODE_TASK_LIST_ID": name,
         }
 

@@ -1,9 +1,9 @@
 """
 One look at a list for all teammates of a program that wait for work on it.
 
-The kernel tells when a file of the list changed. Then somebody looks once, and wakes those for whom there is
+The kernel tells when a file of the list changed, or its server does. Then somebody looks once, and wakes those for whom there is
 something: each ready task wakes one, and a list that is done wakes those who leave with it. Nobody polls, but for
-one look in a while as long as something is unfinished: no file tells of a holder's death.
+one look in a while as long as something is unfinished: nobody tells of a holder's death.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import asyncio
 
 from taskyard.disk.async_follow import followed
 from taskyard.errors import TaskyardError
+from taskyard.lists.async_alarm import told
 from taskyard.tasklist import trackers
 from taskyard.tasklist.graph import open_blockers
 from taskyard.tasklist.picking import in_order
@@ -66,7 +67,8 @@ def to_wake(waiting: Sequence[Ticket], tasks: Sequence[Task]) -> list[Ticket]:
 class Lookout:
     """Who waits for work on one list, in one event loop."""
 
-    def __init__(self, store: TaskStore, folder: str, *, settings: Settings, do: Do) -> None:
+    def __init__(self, store: TaskStore, folder: str | None, *, settings: Settings, do: Do) -> None:
+        """`folder`: the list's own; None: it is in none, and the store tells of changes."""
         self._store = store
         self._folder = folder
         self._settings = settings
@@ -88,21 +90,21 @@ class Lookout:
 
     async def watch(self) -> None:
         """Look whenever there is news, until cancelled."""
-        with followed(self._folder) as folder:
+        with followed(self._folder) if self._folder is not None else told(self._store.wait) as place:
             pause: float | None = None
             while True:
-                news = asyncio.ensure_future(folder.news(pause))
-                told = asyncio.ensure_future(self._told.wait())
+                news = asyncio.ensure_future(place.news(pause))
+                asked = asyncio.ensure_future(self._told.wait())
                 try:
-                    await asyncio.wait([news, told], return_when=asyncio.FIRST_COMPLETED)
-                    is_tick = news.done() and news.result() == set() and not told.done()
+                    await asyncio.wait([news, asked], return_when=asyncio.FIRST_COMPLETED)
+                    is_tick = news.done() and news.result() == set() and not asked.done()
                 finally:
                     news.cancel()
-                    told.cancel()
+                    asked.cancel()
                 if not is_tick:
                     await asyncio.sleep(self._settings.debounce)  # what belongs to the same burst
                 self._told.clear()
-                folder.look()
+                place.look()
                 try:
                     pause = await self._look(settle=is_tick)
                 except (TaskyardError, OSError):

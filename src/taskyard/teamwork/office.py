@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
 from weakref import WeakKeyDictionary
 
 from taskyard.errors import Busy
-from taskyard.places import files_of
-from taskyard.tasklist.file_store import FileStore
+from taskyard.places import chosen_store, folder_of, store_of
 from taskyard.teamwork.lookout import Lookout
 
 TYPE_CHECKING = False
@@ -36,26 +36,28 @@ _TRIES = 4
 #: Seconds that a call which was begun may take to end, once nobody waits for its answer.
 _PATIENCE = 2.0
 
-_offices: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[tuple[str, str, str], Office]] = WeakKeyDictionary()
+_offices: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[tuple[str, str | None, str], Office]] = WeakKeyDictionary()
 
 
 class Office:
     """One list, for everybody in this event loop who works on it."""
 
-    def __init__(self, home: str, folder: str, name: str, settings: Settings) -> None:
-        files = files_of(folder, name, settings)
+    def __init__(self, home: str, folder: str | None, name: str, settings: Settings) -> None:
+        """`folder`: where the lists are, in files; what is set up decides if it is not given."""
+        chosen = chosen_store(None, has_folder=folder is not None, settings=settings)
         self.home = home
         self.list_name = name
         self.folder = folder
         self.settings = settings
-        self.store = FileStore(files)
+        self.store = store_of(chosen, folder_of(folder), name, settings, None)
         self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="taskyard-team")
-        self.lookout = Lookout(self.store, files.folder.path, settings=settings, do=self.do)
+        path = os.path.join(folder_of(folder), name) if chosen == "files" else None
+        self.lookout = Lookout(self.store, path, settings=settings, do=self.do)
         self._people = 0
         self._watching: asyncio.Task[None] | None = None
 
     @classmethod
-    def enter(cls, home: str, folder: str, name: str, settings: Settings) -> Office:
+    def enter(cls, home: str, folder: str | None, name: str, settings: Settings) -> Office:
         """The office of a list, with one more in it."""
         here = _offices.setdefault(asyncio.get_running_loop(), {})
         office = here.get((home, folder, name))

@@ -36,7 +36,7 @@ async def run(
 ) -> Outcome:
     """Be a member of the team until there is nothing left to do, or somebody ends it."""
     settings = config.load()
-    office = Office.enter(context.home, spec.tasks_dir or paths.tasks_dir(), paths.list_name(spec.team), settings)
+    office = Office.enter(context.home, spec.tasks_dir, paths.list_name(spec.team), settings)
     try:
         instance = await office.do(lambda: instances.enter_unnamed(context.home))
         with acting_as(spec.name, spec.team, instance) as who:

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import threading
 
-from taskyard.errors import Conflict, TaskNotFound
+from taskyard.errors import Conflict, StoreAway, TaskNotFound
 from taskyard.tasklist import planning, rules
 from taskyard.tasklist.model import Act, Change, Draft, Facts, Lease, Links, Listing, Task, loss_of
 from taskyard.tasklist.parents import parent_in
@@ -125,9 +125,13 @@ class PostgresStore:
         return now > before
 
     def _channel(self) -> str:
-        """Where changes of this list are told; as long as there is none, where lists are."""
+        """Where changes of this list are told; as long as there is none, or nobody can say, where lists are."""
         if self._mirror.list_id is None:
-            self._mirror.some(())
+            try:
+                found = self._database.ask("SELECT id FROM list WHERE name = %s", [self.name], patience=0)
+                self._mirror.list_id = int(found[0][0]) if found else None
+            except StoreAway:
+                pass  # that it is back is told there as well
         return "lists" if self._mirror.list_id is None else f"list_{self._mirror.list_id}"
 
     def signal(self) -> None:
