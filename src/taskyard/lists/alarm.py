@@ -13,17 +13,16 @@ _LONG = 30.0
 
 
 class Alarm:
-    """Calls `wake`, in a thread of its own, each time that `wait` tells of news, and once at the beginning."""
+    """Calls `wake`, in a thread of its own, each time that `wait` tells of news."""
 
     def __init__(self, wait: Callable[[float], bool], wake: Callable[[], object]) -> None:
-        """`wait` sleeps at most so many seconds, and says whether there may be news."""
+        """`wait` sleeps at most so many seconds, and says whether there may be news: as stores do, also when first asked."""
         self._wait = wait
         self._wake = wake
         self._is_closed = False
         threading.Thread(target=self._run, name="taskyard-alarm", daemon=True).start()
 
     def _run(self) -> None:
-        self._wake()
         while not self._is_closed:
             if self._wait(_LONG) and not self._is_closed:
                 self._wake()

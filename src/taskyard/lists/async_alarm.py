@@ -43,7 +43,7 @@ class Told:
 
 @contextmanager
 def told(wait: Callable[[float], bool]) -> Generator[Told]:
-    """Hear what `wait` tells, for the length of a block; the first news is there at once."""
+    """Hear what `wait` tells, for the length of a block."""
     found = Told()
     alarm = Alarm(wait, found.ring)
     try:
