@@ -73,7 +73,7 @@ class Yard:
 
     @property
     def lists(self) -> Lists:
-        """This list and all beside it: their names, and what is on them."""
+        """All lists of the same place: their names, and what is on them."""
         if self._lists is None:
             self._lists = self._find_lists()
         return self._lists

@@ -150,9 +150,7 @@ class SharedDoctor:
     def _adjusted(self, finding: Finding, rule: Callable[[Facts], Task]) -> Repair | None:
         act = Act(self._by, "repaired", "doctor", finding.name)
         before = self._store.position()
-        self._store.update(
-            str(finding.task_id), lambda facts: Decision(rule(facts), facts.lease), act, whole_list=True
-        )
+        self._store.update(str(finding.task_id), lambda facts: Decision(rule(facts), facts.lease), act, whole_list=True)
         if not any(change.act == act for change in self._store.changes(before, task_id=finding.task_id)):
             return None  # somebody else was quicker
         return Repair(finding.name, finding.file, past(finding.fix))

@@ -40,7 +40,7 @@ class Request(NamedTuple):
 
 
 def written(home: str, wish: Wish, names: Sequence[str], *, place: Mapping[str, str]) -> str:
-    """Put a request into a private file, with our surroundings and where the lists are; the file, which `take` removes."""
+    """Put a request into a private file, with our surroundings and the lists' `place`; `take` removes it again."""
     folder = f"{home}/starting"
     files.make_private_folder(home)
     files.make_private_folder(folder)

@@ -53,7 +53,7 @@ class Announcing:
 
     @contextmanager
     def during(self, patience: float, why: Callable[[], str]) -> Generator[None]:
-        """Tell, if what happens within the block takes longer than a moment; `why` it does, if that is known by then."""
+        """Tell, if what happens within the block takes longer than a moment, and `why`, if that is known by then."""
         report = _report
         if report is None or patience < _MOMENT:
             yield

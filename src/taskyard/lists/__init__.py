@@ -17,7 +17,6 @@ from taskyard.view.ordering import arranged
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    import threading
     from collections.abc import Mapping
     from contextlib import AbstractContextManager
 
@@ -90,7 +89,7 @@ class Lists(Protocol):
         ...
 
     def look(self, name: str) -> Listing:
-        """The tasks of one list, trackers included, with their leases as they are written: nobody is asked if he lives."""
+        """The tasks of one list, trackers included, with their leases as they are written, of the living or not."""
         ...
 
     def wait(self, timeout: float) -> bool:

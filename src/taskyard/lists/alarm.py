@@ -16,7 +16,7 @@ class Alarm:
     """Calls `wake`, in a thread of its own, each time that `wait` tells of news."""
 
     def __init__(self, wait: Callable[[float], bool], wake: Callable[[], object]) -> None:
-        """`wait` sleeps at most so many seconds, and says whether there may be news: as stores do, also when first asked."""
+        """`wait` sleeps at most so many seconds, and says whether there may be news; when first asked, there is."""
         self._wait = wait
         self._wake = wake
         self._is_closed = False

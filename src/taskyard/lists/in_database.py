@@ -1,4 +1,4 @@
-"""All lists in a database, by a plain look at its tables: whoever died is released by those who work, not by those who look."""
+"""All lists in a database, by a plain look at its tables: what the dead hold is given back by those who work."""
 
 from __future__ import annotations
 

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from taskyard.tasklist.liveness import Seen
     from taskyard.tasklist.model import Change
 
+
 class ListFeed:
     """One list; used by one thread."""
 

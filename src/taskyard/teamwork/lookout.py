@@ -1,9 +1,9 @@
 """
 One look at a list for all teammates of a program that wait for work on it.
 
-The kernel tells when a file of the list changed, or its server does. Then somebody looks once, and wakes those for whom there is
-something: each ready task wakes one, and a list that is done wakes those who leave with it. Nobody polls, but for
-one look in a while as long as something is unfinished: nobody tells of a holder's death.
+The kernel tells when a file of the list changed, or its server does. Then somebody looks once, and wakes those for
+whom there is something: each ready task wakes one, and a list that is done wakes those who leave with it. Nobody
+polls, but for one look in a while as long as something is unfinished: nobody tells of a holder's death.
 """
 
 from __future__ import annotations

@@ -19,6 +19,7 @@ from taskyard.tasklist import planning, rules
 from taskyard.tasklist.model import Act, Change, Draft, Facts, Lease, Links, Listing, Task, loss_of
 from taskyard.tasklist.parents import parent_in
 from taskyard.tasklist.planning import Plan, current
+from taskyard.tasklist.postgres.adopting import adopt
 from taskyard.tasklist.postgres.claiming import NotPlain, claim_next
 from taskyard.tasklist.postgres.committing import Committing
 from taskyard.tasklist.postgres.rows import CHANGE, change
@@ -227,6 +228,15 @@ class PostgresStore:
             return planning.restored(view, task_id, list_name=self.name)
 
         return self._change(act, plan, [task_id]).after[task_id]
+
+    def last_id(self) -> int:
+        """The highest id that was ever given out."""
+        found = self._database.ask("SELECT last_id FROM list WHERE name = %s", [self.name])
+        return int(found[0][0]) if found else 0
+
+    def adopt(self, tasks: Sequence[Task], act: Act, *, last: int = 0) -> None:
+        """Have an empty list hold `tasks` as they are."""
+        adopt(self._commits, tasks, act, last)
 
     def _held(self, task: Task) -> Task:
         if task.lease is not None and task.lease.kind == "process":
