@@ -36,12 +36,17 @@ class ListFeed:
         self._position: int | None = None
         self._team = watcher().follow(f"{yard.home}/teams", news=bell)
         self._folder: Followed | None = None
+        self._bell = bell
         self._told = threading.Event()
         self._alarm: Alarm | None = None
         if yard.lists.folder is not None:
             self._folder = watcher().follow(os.path.join(yard.lists.folder, yard.tasks.name), news=bell)
         else:
-            self._alarm = Alarm(yard.tasks.store.wait, lambda: (self._told.set(), bell.set()))
+            self._alarm = Alarm(yard.tasks.store.wait, self._ring)
+
+    def _ring(self) -> None:
+        self._told.set()
+        self._bell.set()
 
     @property
     def followed(self) -> Iterable[Followed]:

@@ -25,13 +25,18 @@ class NamesFeed:
         self.names: tuple[str, ...] = ()
         self.problem = ""  #: why there is no telling, if there is not
         self._lists = lists
+        self._bell = bell
         self._told = threading.Event()
         self._alarm: Alarm | None = None
         self.followed: Sequence[Followed] = ()  #: everything whose changes ring the bell
         if lists.folder is not None:
             self.followed = (watcher().follow(lists.folder, news=bell),)
         else:
-            self._alarm = Alarm(lists.wait, lambda: (self._told.set(), bell.set()))
+            self._alarm = Alarm(lists.wait, self._ring)
+
+    def _ring(self) -> None:
+        self._told.set()
+        self._bell.set()
 
     @property
     def has_news(self) -> bool:

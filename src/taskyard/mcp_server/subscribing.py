@@ -120,7 +120,11 @@ class Watches:
 
     def _begin(self, place: Place) -> End:
         with ExitStack() as held:
-            folder = held.enter_context(followed(place.folder) if place.wait is None else told(place.wait))
+            folder: Folder | Told
+            if place.wait is None:
+                folder = held.enter_context(followed(place.folder))
+            else:
+                folder = held.enter_context(told(place.wait))
             folder.look()  # all that changes from here on is news
             held.callback(asyncio.create_task(self._watch(place, folder)).cancel)
             return held.pop_all().close
