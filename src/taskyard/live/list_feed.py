@@ -33,6 +33,7 @@ class ListFeed:
         self.done_at: dict[str, int] = {}
         self.members: Sequence[Seen] = ()
         self.problem = ""  #: why the list cannot be read, if it cannot
+        self.is_away = False  #: because the place it is in is out of reach
         self._position: int | None = None
         self._team = watcher().follow(f"{yard.home}/teams", news=bell)
         self._folder: Followed | None = None
@@ -87,6 +88,7 @@ class ListFeed:
 
     def _read(self) -> bool:
         before, was_wrong = self.tasks, self.problem
+        self.is_away = False
         try:
             began = self.yard.tasks.store.position() if self._position is None else None
             self.tasks = self.yard.tasks.list()
@@ -96,6 +98,7 @@ class ListFeed:
             self._read_log()
             self.problem = ""
         except StoreAway as error:
+            self.is_away = True
             self.problem = safe(str(self.yard.lists.away or error))
         except (TaskyardError, OSError) as error:
             self.problem = safe(str(error))

@@ -24,6 +24,7 @@ class NamesFeed:
         """`bell` rings when there may be another one."""
         self.names: tuple[str, ...] = ()
         self.problem = ""  #: why there is no telling, if there is not
+        self.is_away = False  #: because the place is out of reach
         self._lists = lists
         self._bell = bell
         self._told = threading.Event()
@@ -48,9 +49,11 @@ class NamesFeed:
         if not self._is_worth_a_look():
             return False
         was = self.names, self.problem
+        self.is_away = False
         try:
             self.names, self.problem = tuple(self._lists.names()), ""
         except StoreAway as error:
+            self.is_away = True
             self.problem = safe(str(self._lists.away or error))
         except TaskyardError as error:
             self.problem = safe(str(error))

@@ -177,7 +177,7 @@ class Live:
             view.snapshot.done_since,
             self._seen,
             tuple(dict.fromkeys(filter(None, (lists.problem, feed.problem, *jobs.problems.values())))),
-            self._yard.lists.away is not None,
+            lists.is_away or feed.is_away,
             lists.names,
         )
 
