@@ -67,7 +67,7 @@ def _task(raw: Mapping[str, object] | None, where: str) -> Task:
     try:
         task = task_from(task_id, raw)
     except (Unreadable, DeletedMark) as error:
-        raise BadValue(where, "this object", f"a task ({error or 'it is deleted'})") from None
+        raise BadValue(where, "this object", f"a task ({str(error) or 'it is deleted'})") from None
     if task.owner is not None:
         try:
             check_name("an owner", task.owner)
