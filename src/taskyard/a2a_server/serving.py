@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import os
 import sys
 from collections.abc import Callable
 from typing import NamedTuple
@@ -123,5 +122,5 @@ def _outside(wish: Wish, address: Address) -> tuple[str, tuple[str, ...]]:
 
 
 def _words(told: dict[str, str]) -> dict[str, str]:
-    usual = {"name": f"taskyard at {os.uname().nodename}", "description": "Agents that work as background jobs"}
+    usual = {"name": "Taskyard", "description": "Agents that work as background jobs"}
     return usual | told

@@ -58,12 +58,7 @@ TOKEN = Command(
     _arguments,
     "Print the token of one who may ask for agents of this machine; it is made if there is none. Each caller sees\n"
     "its own tasks alone, and has a number of them at once (the setting a2a_tasks).",
-    examples=(
-        "taskyard a2a token",
-        "taskyard a2a token ada",
-        "taskyard a2a token ada --new",
-        "taskyard a2a token ada --remove",
-    ),
+    examples=("taskyard a2a token", "taskyard a2a token ada --new", "taskyard a2a token ada --remove"),
 )
 
 CALLERS = Command(
