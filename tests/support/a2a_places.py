@@ -182,10 +182,15 @@ def message(text: str, **more: Any) -> Message:
 
 async def begun(client: Client, text: str, **more: Any) -> Task:
     """A task that was begun, and not waited for."""
+    return await sent(client, message(text, **more))
+
+
+async def sent(client: Client, given: Message) -> Task:
+    """What a message was answered with at once."""
     how = SendMessageConfiguration(return_immediately=True)
     client._config.streaming = False  # type: ignore[attr-defined]  # else the answer is a stream
     try:
-        async for answer in client.send_message(SendMessageRequest(message=message(text, **more), configuration=how)):
+        async for answer in client.send_message(SendMessageRequest(message=given, configuration=how)):
             return answer.task
     finally:
         client._config.streaming = True  # type: ignore[attr-defined]
