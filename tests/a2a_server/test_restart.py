@@ -74,9 +74,8 @@ def test_an_answer_that_the_server_died_over_is_given_again_and_only_to_its_own_
             asking = await a2a.until(client, task.id, a2a.asks)
             asked = int(asking.status.message.message_id.rpartition("-")[2])
             letters = Letters(JobFolder(yard.home, task.id))
-            letters.begin(
-                new("half", "blue", asked=asked, question="Which?")
-            )  # as far as a server came that was killed
+            # As far as a server came that was killed.
+            letters.begin(new("half", "blue", asked=asked, question="Which?"))
             assert a2a.asks(await a2a.until(client, task.id, lambda _: True)), "nobody answered it yet"
             await a2a.begun(client, "blue", task_id=task.id, message_id="half")
             await a2a.until(client, task.id, lambda task: a2a.asks(task) and "told: blue" in a2a.said(task))

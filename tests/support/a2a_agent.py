@@ -49,7 +49,7 @@ class Script(AgentExecutor):
     def __init__(self, *, answers_at_once: bool) -> None:
         self.answers_at_once = answers_at_once
         self.left: dict[str, list[str]] = {}
-        self.stopped: set[str] = set()
+        self.stopped: dict[str, asyncio.Event] = {}
         self.has_begun: set[str] = set()
 
     async def execute(self, context: RequestContext, event_queue: EventQueue) -> None:
@@ -73,41 +73,57 @@ class Script(AgentExecutor):
     async def go_on(self, updater: TaskUpdater, task: str) -> None:
         left = self.left[task]
         while left:
-            verb, _, rest = left.pop(0).partition(" ")
-            match verb:
-                case "/wait":
-                    await asyncio.sleep(float(rest))
-                case "/forever":
-                    while task not in self.stopped:
-                        await asyncio.sleep(0.05)
-                    return
-                case "/ask":
-                    await updater.requires_input(updater.new_agent_message([Part(text=rest)]))
-                    return
-                case "/fail":
-                    await updater.failed(updater.new_agent_message([Part(text=rest)]))
-                    return
-                case "/reject":
-                    await updater.reject(updater.new_agent_message([Part(text=rest)]))
-                    return
-                case "/say":
-                    await updater.start_work(updater.new_agent_message([Part(text=rest)]))
-                case "/part":
-                    await self.say(updater, task, rest)
-                case "/data":
-                    await updater.add_artifact([Part(data=ParseDict(json.loads(rest), Value()))], artifact_id="data")
-                case "/replace":
-                    await updater.add_artifact([Part(text=f"{rest}\n")], artifact_id="page")
-                case _:
-                    await self.say(updater, task, f"{verb} {rest}\n" if rest or _ else f"{verb}\n")
+            line = left.pop(0)
+            verb, _, rest = line.partition(" ")
+            act = getattr(self, f"do_{verb[1:]}", None) if verb.startswith("/") else None
+            if act is None:
+                await self.say(updater, task, f"{line}\n")
+            elif not await act(updater, task, rest):
+                return
         await updater.complete()
+
+    async def do_wait(self, updater: TaskUpdater, task: str, rest: str) -> bool:
+        await asyncio.sleep(float(rest))
+        return True
+
+    async def do_forever(self, updater: TaskUpdater, task: str, rest: str) -> bool:
+        await self.stopped.setdefault(task, asyncio.Event()).wait()
+        return False
+
+    async def do_ask(self, updater: TaskUpdater, task: str, rest: str) -> bool:
+        await updater.requires_input(updater.new_agent_message([Part(text=rest)]))
+        return False
+
+    async def do_fail(self, updater: TaskUpdater, task: str, rest: str) -> bool:
+        await updater.failed(updater.new_agent_message([Part(text=rest)]) if rest else None)
+        return False
+
+    async def do_reject(self, updater: TaskUpdater, task: str, rest: str) -> bool:
+        await updater.reject(updater.new_agent_message([Part(text=rest)]))
+        return False
+
+    async def do_say(self, updater: TaskUpdater, task: str, rest: str) -> bool:
+        await updater.start_work(updater.new_agent_message([Part(text=rest)]))
+        return True
+
+    async def do_part(self, updater: TaskUpdater, task: str, rest: str) -> bool:
+        await self.say(updater, task, rest)
+        return True
+
+    async def do_data(self, updater: TaskUpdater, task: str, rest: str) -> bool:
+        await updater.add_artifact([Part(data=ParseDict(json.loads(rest), Value()))], artifact_id="data")
+        return True
+
+    async def do_replace(self, updater: TaskUpdater, task: str, rest: str) -> bool:
+        await updater.add_artifact([Part(text=f"{rest}\n")], artifact_id="page")
+        return True
 
     async def say(self, updater: TaskUpdater, task: str, text: str) -> None:
         await updater.add_artifact([Part(text=text)], artifact_id="out", append=task in self.has_begun)
         self.has_begun.add(task)
 
     async def cancel(self, context: RequestContext, event_queue: EventQueue) -> None:
-        self.stopped.add(context.task_id or "")
+        self.stopped.setdefault(context.task_id or "", asyncio.Event()).set()
         await TaskUpdater(event_queue, context.task_id or "", context.context_id or "").cancel()
 
 
@@ -119,7 +135,7 @@ class Handler(DefaultRequestHandler):
     async def on_list_tasks(self, params: ListTasksRequest, context: object) -> ListTasksResponse:
         if not self.lists:
             raise UnsupportedOperationError
-        return await super().on_list_tasks(params, context)  # type: ignore[arg-type,no-any-return]
+        return await super().on_list_tasks(params, context)  # type: ignore[no-any-return]
 
 
 class Door:
@@ -129,11 +145,11 @@ class Door:
         self.app, self.token = app, f"Bearer {token}".encode()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "http" and not scope["path"].startswith("/.well-known/"):
-            if self.token not in dict(scope["headers"]).values():
-                await JSONResponse({"error": "unauthorized"}, 401)(scope, receive, send)
-                return
-        await self.app(scope, receive, send)
+        is_open = scope["type"] != "http" or scope["path"].startswith("/.well-known/")
+        if is_open or self.token in dict(scope["headers"]).values():
+            await self.app(scope, receive, send)
+        else:
+            await JSONResponse({"error": "unauthorized"}, 401)(scope, receive, send)
 
 
 def main() -> None:

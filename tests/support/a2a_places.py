@@ -199,9 +199,11 @@ async def sent(client: Client, given: Message) -> Task:
 
 async def until(client: Client, task_id: str, is_so: Callable[[Task], bool]) -> Task:
     """A task once something is true of it."""
-    while not is_so(task := await client.get_task(GetTaskRequest(id=task_id))):
+    while True:
+        task = await client.get_task(GetTaskRequest(id=task_id))
+        if is_so(task):
+            return task
         await anyio.sleep(0.03)
-    return task
 
 
 def is_over(task: Task) -> bool:

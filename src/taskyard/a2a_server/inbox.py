@@ -31,6 +31,7 @@ from taskyard.kinds.agent import LONGEST_PROMPT
 from taskyard.kinds.agent_messages import as_line
 from taskyard.names import check_text, nearest
 from taskyard.remote.a2a.faults import RETRYABLE
+from taskyard.remote.a2a.lines import plain
 from taskyard.runtime.jobs import Jobs
 from taskyard.shapes import as_text
 
@@ -136,7 +137,7 @@ def text_of(parts: Iterable[Part]) -> str:
         if part.HasField("text"):
             told.append(part.text)
         elif part.HasField("data"):
-            told.append(json.dumps(MessageToDict(part.data), ensure_ascii=False))
+            told.append(json.dumps(plain(MessageToDict(part.data)), ensure_ascii=False))
         else:
             raise ContentTypeNotSupportedError("Text and data are taken, files and addresses are not.")
     return check_text("message", "\n".join(told), longest=LONGEST_PROMPT, allow_empty=False)

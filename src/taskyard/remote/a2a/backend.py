@@ -55,8 +55,8 @@ PATIENCE = 120.0
 #: What a session begins with that was over at once.
 _AT_ONCE = "="
 
-#: Characters of such an answer that are kept.
-_LONGEST_AT_ONCE = 200_000
+#: Characters of such an answer that are kept: the id stands in records that are read often.
+_LONGEST_AT_ONCE = 50_000
 
 _LONGEST_ID = 256
 
@@ -82,8 +82,10 @@ class A2aBackend:
             raise BadValue(f"{where}.skill", skill, "text")
         self._skill = skill
         self._origins = frozenset(map(origin_of, allowed))
-        self._home = Home(remote.name, self._origins, token, seconds=float(seconds))
+        self._token = token
+        self._seconds = float(seconds)
         self._faults = Faults(remote.name, token)
+        self._home: Home | None = None
         self._known: tuple[AgentCard, Client] | None = None
 
     async def submit(self, work: Work) -> str:
@@ -146,11 +148,13 @@ class A2aBackend:
 
     async def close(self) -> None:
         """Let go of connections."""
-        self._known = None
-        await self._home.aclose()
+        home, self._home, self._known = self._home, None, None
+        if home is not None:
+            await home.aclose()
 
     async def _client(self) -> tuple[AgentCard, Client]:
         if self._known is None:
+            self._home = self._home or Home(self._name, self._origins, self._token, seconds=self._seconds)
             with self._faults.told():
                 card = cards.ways_in(self._name, await cards.fetch(self._home, self._url), self._origins)
                 how = ClientConfig(
@@ -180,7 +184,9 @@ class A2aBackend:
     def _session(self, answer: StreamResponse) -> str:
         if answer.HasField("task"):
             return self._checked(answer.task.id)
-        said = text_of(answer.message.parts)[:_LONGEST_AT_ONCE]
+        said = text_of(answer.message.parts)
+        if len(said) > _LONGEST_AT_ONCE:
+            said = f"{said[:_LONGEST_AT_ONCE]}\n({len(said) - _LONGEST_AT_ONCE:,} characters more were left out)"
         return _AT_ONCE + base64.urlsafe_b64encode(json.dumps({"text": said}).encode()).decode()
 
     def _checked(self, task: str) -> str:

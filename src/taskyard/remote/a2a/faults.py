@@ -43,9 +43,9 @@ class Faults:
         except A2AClientTimeoutError as error:
             raise RemoteAway(self._remote, "it does not answer in time") from error
         except A2AClientError as error:
-            raise self._by_cause(error) from error
+            raise self._by_cause(error) from None  # it may repeat what it was sent
         except A2AError as error:
-            raise self._said(error, asks=asks) from error
+            raise self._said(error, asks=asks) from None  # the same
         except httpx.HTTPError as error:
             raise RemoteAway(self._remote, self._clean(error)) from error
         except TooLarge as error:

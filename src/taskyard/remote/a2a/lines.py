@@ -17,6 +17,10 @@ from a2a.types.a2a_pb2 import Artifact, Message, Part, Role, Task
 from google.protobuf.json_format import MessageToDict, MessageToJson
 
 from taskyard.remote.a2a.cursor import MOST_MESSAGES, Cursor, Piece, digest
+from taskyard.shapes import as_list, as_object
+
+#: Whole numbers up to here are exact.
+_EXACT = 1 << 53
 
 
 def text_of(parts: Iterable[Part]) -> str:
@@ -27,7 +31,7 @@ def text_of(parts: Iterable[Part]) -> str:
             told += part.text
             continue
         told += "\n" if told and not told.endswith("\n") else ""
-        told += json.dumps(_value(part), ensure_ascii=False) + "\n"
+        told += json.dumps(_value(part), ensure_ascii=False, sort_keys=True) + "\n"  # keys come in any order
     return told
 
 
@@ -53,6 +57,16 @@ def ended(text: str) -> str:
     return text if not text or text.endswith("\n") else text + "\n"
 
 
+def plain(value: object) -> object:
+    """JSON with whole numbers as such: the protocol's data knows none."""
+    if isinstance(value, float) and value.is_integer() and abs(value) < _EXACT:
+        return int(value)
+    if (fields := as_object(value)) is not None:
+        return {name: plain(each) for name, each in fields.items()}
+    several = as_list(value)
+    return value if several is None else [plain(each) for each in several]
+
+
 def _rest(artifact: Artifact, heard: Piece | None, *, is_over: bool) -> tuple[str, Piece]:
     """What an artifact says beyond what was heard of it; all of it, if it was replaced."""
     text = text_of(artifact.parts)
@@ -68,13 +82,13 @@ def _messages(task: Task) -> list[Message]:
 
 
 def _mark(message: Message) -> str:
-    return digest(message.message_id or MessageToJson(message))
+    return digest(message.message_id or MessageToJson(message, sort_keys=True))
 
 
 def _value(part: Part) -> object:
     """A part that is no text, as JSON."""
     if part.HasField("data"):
-        return MessageToDict(part.data)
+        return plain(MessageToDict(part.data))
     told: dict[str, object] = {"type": "file", "name": part.filename, "media_type": part.media_type}
     if part.HasField("url"):
         told["url"] = part.url

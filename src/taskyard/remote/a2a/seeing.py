@@ -7,8 +7,9 @@ from google.protobuf.json_format import MessageToDict
 
 from taskyard.remote.a2a import since
 from taskyard.remote.a2a.cursor import Cursor
-from taskyard.remote.a2a.lines import ended, news, text_of
+from taskyard.remote.a2a.lines import ended, news, plain, text_of
 from taskyard.remote.backend import RemoteState, Seen
+from taskyard.shapes import as_object
 
 _STATES = {
     TaskState.TASK_STATE_INPUT_REQUIRED: RemoteState.NEEDS_INPUT,
@@ -67,7 +68,7 @@ class Seeing:
     def seen(self, task: Task) -> Seen:
         """What all of it says; it is over only for who has heard everything."""
         state = _STATES.get(task.status.state, RemoteState.RUNNING)
-        text, metadata = "".join(self._told), MessageToDict(task.metadata)
+        text, metadata = "".join(self._told), as_object(plain(MessageToDict(task.metadata))) or {}
         if self._is_behind and state.is_final:
             return Seen(RemoteState.RUNNING, str(self._cursor), text, metadata=metadata)
         spoken = text_of(task.status.message.parts).strip()
