@@ -44,6 +44,7 @@ COMMANDS: Mapping[str, Row] = {
     "trust": Row("taskyard.cli.trust:TRUST", "Allow commands that came with a project or a task"),
     "doctor": Row("taskyard.cli.doctor:DOCTOR", "Explain what is wrong with a list, and repair it"),
     "agent": Row("taskyard.cli.agent:AGENT", "Have an agent work on a prompt, here or in the background"),
+    "remote": Row("taskyard.cli.remote", "Places elsewhere that run agents: list, check"),
     "engines": Row("taskyard.cli.agent:ENGINES", "What agents can run on"),
     "a2a": Row("taskyard.cli.a2a", "Agents of this machine for others, over A2A"),
     "mcp": Row("taskyard.cli.mcp:MCP", "The tools for any model's client, over MCP"),
