@@ -115,16 +115,17 @@ class Yard:
         """The jobs behind the tasks."""
         return Jobs(self.home)
 
-    def serve(self, *words: str) -> OurServer:
+    def serve(self, *words: str, port: str = "0") -> OurServer:
         """A server over this home; `words` or config.toml say what it offers."""
-        return OurServer(self, *(words or ("--command", OFFERED)))
+        return OurServer(self, "--port", port, *(words or ("--command", OFFERED)))
 
 
 class OurServer:
     """`taskyard a2a serve`, for the length of a `with` block."""
 
     def __init__(self, yard: Yard, *words: str) -> None:
-        command = [sys.executable, "-m", "taskyard", "a2a", "serve", "--port", "0", "--json", *words]
+        self.yard = yard
+        command = [sys.executable, "-m", "taskyard", "a2a", "serve", "--json", *words]
         self.errors = yard.folder / f"errors-{os.urandom(4).hex()}"
         with self.errors.open("wb") as errors:
             self.process = subprocess.Popen(
