@@ -55,3 +55,16 @@ def test_a_server_says_where_it_is_and_ends_by_a_signal_with_its_tasks_going_on(
         assert server.ready["callers"] == ["guest"]
         assert server.stop(signal.SIGINT) == 0
     assert server.said == ""
+
+
+def test_tab_knows_callers_and_skills(outside: Path) -> None:
+    from taskyard.cli.complete import candidates
+
+    taskyard("a2a", "token", "ada")
+    folder = outside / ".config" / "taskyard"
+    folder.mkdir(parents=True)
+    (folder / "config.toml").write_text("[a2a.skills.review]\ndescription = 'Reviews'\n", encoding="utf-8")
+
+    assert candidates(["a2a", ""])[0][0] == "serve"
+    assert candidates(["a2a", "token", ""]) == [("ada", "")]
+    assert candidates(["a2a", "serve", "--skill", "r"]) == [("review", "Reviews")]
