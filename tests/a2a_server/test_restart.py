@@ -10,7 +10,14 @@ from pathlib import Path
 
 import pytest
 from a2a.client import Client
-from a2a.types.a2a_pb2 import CancelTaskRequest, ListTasksRequest, SubscribeToTaskRequest, Task, TaskState
+from a2a.types.a2a_pb2 import (
+    CancelTaskRequest,
+    ListTasksRequest,
+    StreamResponse,
+    SubscribeToTaskRequest,
+    Task,
+    TaskState,
+)
 
 from support import a2a_places as a2a
 from support.a2a_places import Yard
@@ -21,26 +28,36 @@ from taskyard.runtime.folder import JobFolder
 pytestmark = pytest.mark.req("X-02", "K-03")
 
 
+_LONG = "/count 100 0.005\n/ask Go on?\n/count 100"
+
+
 def test_a_task_goes_on_when_the_server_is_killed_and_the_next_one_tells_all_of_it(yard: Yard) -> None:
     with yard.serve() as first:
         wish = {"message_id": "once", "context_id": "talk"}
-        task = first.talk(lambda client: a2a.begun(client, "/count 100 0.01", **wish))
+        task = first.talk(lambda client: a2a.begun(client, _LONG, **wish))
         first.stop(signal.SIGKILL)
 
     async def body(client: Client) -> None:
-        again = await a2a.begun(client, "/count 100 0.01", **wish)
+        again = await a2a.begun(client, _LONG, **wish)
         assert again.id == task.id, "the same message began another job"
         listed = await client.list_tasks(ListTasksRequest(context_id="talk"))
         assert [each.id for each in listed.tasks] == [task.id]
-        told = [each async for each in client.subscribe(SubscribeToTaskRequest(id=task.id))]
+        told: list[StreamResponse] = []
+        async for each in client.subscribe(SubscribeToTaskRequest(id=task.id)):
+            told.append(each)
+            if len(told) == 1:
+                await a2a.until(client, task.id, a2a.asks)
+                await a2a.begun(client, "yes", task_id=task.id)
         assert told[0].HasField("task")
         assert told[-1].status_update.status.state == TaskState.TASK_STATE_COMPLETED
         done = await a2a.until(client, task.id, a2a.is_over)
-        assert a2a.said(done).split() == [str(number) for number in range(1, 101)]
+        lines = [line for line in a2a.said(done).splitlines() if line.isdigit()]
+        assert lines == [str(number) for number in range(1, 101)] * 2
 
     with yard.serve() as second:
         second.talk(body)
     assert len(yard.jobs().list(ended=True)) == 1
+    assert not list(Path(yard.home).glob("outbox/*/*/*")), "its end is news for who asked, and for nobody here"
 
 
 def test_a_question_waits_for_its_answer_while_there_is_no_server(yard: Yard) -> None:

@@ -61,6 +61,9 @@ def test_a_stream_tells_what_is_said_as_it_comes_and_ends_with_the_task(server: 
     assert kinds(stream)[-1] == "status_update"
     assert stream[-1].status_update.status.state == TaskState.TASK_STATE_COMPLETED
     assert spoken(stream) == "one\ntwo\nthree\n"
+    updates = [each.artifact_update for each in stream if each.HasField("artifact_update")]
+    said = [bool(a2a.said(stream[0].task)), *(each.append for each in updates if each.artifact.artifact_id != "result")]
+    assert all(said[1 if said[0] else 2 :]), "what is added must not replace what was said"
 
 
 @ways

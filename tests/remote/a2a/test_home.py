@@ -14,7 +14,7 @@ import pytest
 
 from support import a2a_places as a2a
 from taskyard.errors import BadValue, RemoteAway, RemoteRefused
-from taskyard.remote.a2a.home import origin_of
+from taskyard.remote.a2a.home import Home, origin_of
 from taskyard.remote.backend import RemoteState, Work
 
 pytestmark = pytest.mark.req("X-02")
@@ -103,6 +103,15 @@ def test_a_card_that_leads_elsewhere_gets_no_token_there_unless_the_person_said_
     assert thief.tokens == [("/rpc", f"Bearer {a2a.TOKEN}")]
 
 
+def test_no_request_leaves_for_another_origin_whoever_asks_for_it() -> None:
+    async def ask() -> None:
+        async with Home("there", {origin_of("http://127.0.0.1:9")}, a2a.TOKEN, seconds=5) as home:
+            await home.get("http://127.0.0.1:10/")
+
+    with pytest.raises(RemoteRefused, match=r"127\.0\.0\.1:10"):
+        a2a.run(ask)
+
+
 def test_a_redirect_is_not_followed() -> None:
     with place() as thief, place(rpc=give({}, 307, Location=f"{thief.url}/rpc")) as there:
         error = error_of(there.url)
@@ -115,7 +124,7 @@ def test_a_redirect_is_not_followed() -> None:
 @pytest.mark.parametrize(
     "card",
     [
-        give(b"x" * 1_100_000),
+        give({**CARD, "description": "x" * 1_100_000}),
         give(b"[]"),
         give(b"{"),
         give(b"\xff\xfe"),
@@ -168,8 +177,9 @@ def test_an_answer_without_end_is_cut_in_bytes_and_in_time(monkeypatch: pytest.M
         assert isinstance(error_of(there.url, timeout=1), RemoteAway)
     assert time.monotonic() - began < 4
     monkeypatch.setattr("taskyard.remote.a2a.home.LONGEST_ANSWER", 1000)
-    with place(give({**CARD, "description": "x" * 5000}), give(b" " * 2000)) as there:
-        assert isinstance(error_of(there.url), RemoteRefused)
+    long = {**_TASK, "metadata": {"x": "y" * 2000}}
+    with place(rpc=give({"jsonrpc": "2.0", "id": 1, "result": long})) as there:
+        assert "1,000 bytes" in str(error_of(there.url))
 
 
 def test_the_id_of_a_task_that_would_be_a_path_is_refused() -> None:

@@ -11,7 +11,7 @@ from a2a.utils.errors import A2AError, InternalError
 from google.protobuf.json_format import ParseError
 
 from taskyard.errors import RemoteAway, RemoteRefused
-from taskyard.remote.a2a.home import LONGEST_ANSWER, TooLarge, origin_of
+from taskyard.remote.a2a.home import TooLarge, origin_of
 from taskyard.shapes import as_object
 
 #: In the data of an error: it may go well later.
@@ -49,7 +49,7 @@ class Faults:
         except httpx.HTTPError as error:
             raise RemoteAway(self._remote, self._clean(error)) from error
         except TooLarge as error:
-            raise self.refused(f"its answer has more than {LONGEST_ANSWER:,} bytes") from error
+            raise self.refused(f"its answer has more than {error.most:,} bytes") from error
         except _STRANGE as error:
             raise self.refused(f"its answer cannot be understood ({type(error).__name__})") from error
 

@@ -28,6 +28,10 @@ _PORTS = {"http": 80, "https": 443}
 class TooLarge(Exception):
     """An answer is larger than any should be."""
 
+    def __init__(self, most: int) -> None:
+        super().__init__(f"more than {most} bytes")
+        self.most = most
+
 
 class Home(httpx.AsyncClient):
     """An HTTP client for one agent."""
@@ -64,7 +68,7 @@ class Home(httpx.AsyncClient):
             async for part in response.aiter_bytes():
                 body += part
                 if len(body) > most:
-                    raise TooLarge
+                    raise TooLarge(most)
         finally:
             await response.aclose()
         headers = [(name, value) for name, value in response.headers.raw if name.lower() not in _OF_THE_WAY]
