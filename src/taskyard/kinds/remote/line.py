@@ -11,8 +11,9 @@ import asyncio
 import contextlib
 
 from taskyard.clock import now_ms
-from taskyard.errors import RemoteRefused, TaskyardError
+from taskyard.errors import RemoteRefused, StorageError, TaskyardError
 from taskyard.remote import backend_of
+from taskyard.remote.pace import QUICK, quick_of
 from taskyard.remote.remotes import remote_named, token_of
 from taskyard.shapes import as_object
 
@@ -52,6 +53,7 @@ class Line:
         self._token = ""
         self._is_lost = context.facts.known.get("disconnected") is not None
         self.troubles = 0  #: in a row
+        self.quick = QUICK  #: seconds between polls while there is something new
 
     async def ask(self, act: Callable[[RemoteBackend], Awaitable[T]], *, patience: float = PATIENCE) -> T:
         """What a place answers.
@@ -64,6 +66,7 @@ class Line:
                 place = remote_named(self._remote)
                 self._token = token_of(place)
                 self._backend = backend_of(place, self._token)
+                self.quick = quick_of(place)
             answer = await asyncio.wait_for(act(self._backend), patience)
         except TimeoutError:
             raise await self._troubled(f"no answer within {patience:.0f} s") from None
@@ -78,7 +81,8 @@ class Line:
         """Show that nobody answers."""
         self.troubles += 1
         since = (as_object(self._context.facts.known.get("disconnected")) or {}).get("since") or now_ms()
-        self._context.tell(disconnected={"since": since, "why": why[:_LONGEST_WHY]})
+        with contextlib.suppress(StorageError):  # a disk that is full may be why
+            self._context.tell(disconnected={"since": since, "why": why[:_LONGEST_WHY]})
         if not self._is_lost:
             self._is_lost = True
             self._context.progress(disconnected=True, why=why[:_LONGEST_WHY])
@@ -87,7 +91,8 @@ class Line:
         """Show that it is back."""
         if self._is_lost:
             self._is_lost = False
-            self._context.tell(disconnected=None)
+            with contextlib.suppress(StorageError):
+                self._context.tell(disconnected=None)
             self._context.progress(disconnected=False)
 
     async def close(self) -> None:
