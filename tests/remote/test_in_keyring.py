@@ -16,10 +16,10 @@ from taskyard.remote.remotes import Remote, token_of
 class InMemory(keyring.backend.KeyringBackend):
     """A keyring that is gone with the test."""
 
-    priority = 1  # type: ignore[assignment]  # as every keyring that can be used
+    priority = 1  # as every keyring that can be used
 
     def __init__(self) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]
         self.kept: dict[tuple[str, str], str] = {}
         self.is_locked = False
 
@@ -54,12 +54,12 @@ def test_a_token_is_found_by_service_and_user(ring: InMemory) -> None:
 
 
 def test_a_token_that_is_not_there_is_missed_with_what_to_do(ring: InMemory) -> None:
-    with pytest.raises(RemoteRefused, match="no token for ray and ada. `keyring set ray ada` puts it there"):
+    with pytest.raises(RemoteRefused, match=r"no token for ray and ada\. `keyring set ray ada` puts it there"):
         token_of(CLUSTER)
 
 
 def test_a_keyring_that_is_locked_is_said_to_be(ring: InMemory) -> None:
     ring.is_locked = True
 
-    with pytest.raises(RemoteRefused, match="cannot be opened \\(KeyringLocked\\)"):
+    with pytest.raises(RemoteRefused, match=r"cannot be opened \(KeyringLocked\)"):
         token_of(CLUSTER)
