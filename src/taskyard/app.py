@@ -230,12 +230,10 @@ def open(
     from taskyard.identity import Identity, own_name
     from taskyard.names import check_name
 
-    settings = config.load()
-    home = paths.home()
+    settings, home, folder = config.load(), paths.home(), folder_of(tasks_dir)
     name = agent if agent is not None else own_name()
     if name is not None:
         check_name("an agent", name)
-    folder = folder_of(tasks_dir)
     chosen = chosen_store(store, has_folder=tasks_dir is not None, settings=settings)
 
     def of_list(name: str) -> TaskStore:
