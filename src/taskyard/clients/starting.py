@@ -11,6 +11,7 @@ import os
 import sys
 
 from taskyard import paths
+from taskyard.database.address import without_password
 from taskyard.errors import BadValue
 from taskyard.typed import NamedTuple
 
@@ -82,6 +83,8 @@ def passed_on(env: Mapping[str, str], *, list_name: str | None, agent: str | Non
         chosen.pop("TASKYARD_AGENT", None)  # it is said on the command line, or it is not the client's
     if list_name:
         chosen["TASKYARD_LIST"] = list_name
+    if "TASKYARD_STORE" in chosen:
+        chosen["TASKYARD_STORE"] = without_password(chosen["TASKYARD_STORE"])
     if env.get("XDG_STATE_HOME"):
         chosen["TASKYARD_HOME"] = paths.home(env)
     for name in _FOLDERS:
