@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from taskyard.identity import Identity
-    from taskyard.lists import Lists
+    from taskyard.lists.protocol import Lists
     from taskyard.runtime.events import Events
     from taskyard.runtime.jobs import Jobs
     from taskyard.runtime.notices import Outbox

@@ -12,7 +12,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from taskyard.lists import Lists
+    from taskyard.lists.protocol import Lists
     from taskyard.tasklist.list_files import ListFiles
     from taskyard.tasklist.model import Lease
     from taskyard.tasklist.store import TaskStore

@@ -12,7 +12,6 @@ from __future__ import annotations
 import os
 
 from taskyard import config, paths
-from taskyard.database.address import is_address
 from taskyard.errors import BadValue, Damaged, StorageError
 from taskyard.places import chosen_store, files_of, folder_of, store_of
 from taskyard.surroundings import project_here
@@ -50,7 +49,7 @@ def doctor(
 
     folder, name = folder_of(tasks_dir), paths.list_name(list)
     chosen = chosen_store(None, has_folder=tasks_dir is not None, settings=settings)
-    if isinstance(chosen, str) and is_address(chosen):
+    if isinstance(chosen, str) and chosen not in ("files", "memory:"):
         from taskyard.checkup.shared import SharedDoctor
 
         store = store_of(chosen, folder, name, settings, None)

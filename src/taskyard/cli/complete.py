@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from taskyard.cli.command import Args
     from taskyard.cli.parser import Parser
-    from taskyard.lists import Lists
+    from taskyard.lists.protocol import Lists
     from taskyard.tasklist.model import Listing, Task
 
     Candidate = tuple[str, str]  #: what to insert, and what it means

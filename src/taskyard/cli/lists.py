@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from taskyard.cli.command import Args
     from taskyard.cli.parser import Parser
-    from taskyard.lists import Lists
+    from taskyard.lists.protocol import Lists
 
     class ListFacts(TypedDict):
         """One list, as `--json` shows it."""

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from typing import TypeVar
 
     from taskyard.cli.command import Args
-    from taskyard.lists import Lists
+    from taskyard.lists.protocol import Lists
 
     T = TypeVar("T")
 

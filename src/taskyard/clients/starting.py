@@ -11,7 +11,6 @@ import os
 import sys
 
 from taskyard import paths
-from taskyard.database.address import without_password
 from taskyard.errors import BadValue
 from taskyard.typed import NamedTuple
 
@@ -84,6 +83,8 @@ def passed_on(env: Mapping[str, str], *, list_name: str | None, agent: str | Non
     if list_name:
         chosen["TASKYARD_LIST"] = list_name
     if "TASKYARD_STORE" in chosen:
+        from taskyard.database.address import without_password
+
         chosen["TASKYARD_STORE"] = without_password(chosen["TASKYARD_STORE"])
     if env.get("XDG_STATE_HOME"):
         chosen["TASKYARD_HOME"] = paths.home(env)

@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 
     from taskyard.config import Settings
     from taskyard.database.pool import Database
-    from taskyard.lists import ListCount, Lists
+    from taskyard.lists import ListCount
+    from taskyard.lists.protocol import Lists
     from taskyard.tasklist.model import Task
 
 #: Where it is told that a list was made.

@@ -14,7 +14,8 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
     from taskyard.disk.watch import Followed
-    from taskyard.lists import ListCount, Lists
+    from taskyard.lists import ListCount
+    from taskyard.lists.protocol import Lists
     from taskyard.tasklist.model import Listing
 
 

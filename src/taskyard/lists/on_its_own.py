@@ -12,7 +12,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from contextlib import AbstractContextManager
 
-    from taskyard.lists import ListCount, Lists
+    from taskyard.lists import ListCount
+    from taskyard.lists.protocol import Lists
     from taskyard.tasklist.store import TaskStore
 
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from taskyard.disk.watch import Followed
-    from taskyard.lists import Lists
+    from taskyard.lists.protocol import Lists
 
 
 class NamesFeed:
