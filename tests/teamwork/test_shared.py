@@ -46,6 +46,7 @@ def test_an_idle_teammate_is_woken_by_another_machines_task(shared: str) -> None
         async with team() as yard:
             job = await yard.jobs.start(Working(Teammate("ada", "crew", until="stopped"), easily))
             await until(lambda: yard.jobs.get(job.id).facts.get("isIdle"))
+            await asyncio.sleep(0.3)  # it has looked for the last time by itself
             with taskyard.open(store=shared, list="crew", agent="elsewhere") as other:
                 made = other.tasks.create("From afar")
                 began = time.monotonic()
