@@ -19,7 +19,7 @@ from taskyard.errors import (
     Untrusted,
 )
 from taskyard.names import storable
-from taskyard.tasklist import rules, team_record, trackers
+from taskyard.tasklist import rules, trackers
 from taskyard.tasklist.extras import labels_of, requires_of
 from taskyard.tasklist.graph import open_blockers
 from taskyard.tasklist.mailbox import Post
@@ -99,7 +99,7 @@ class Desk:
             member = teams.join(who.team, who.name, colour=colour)
         else:
             member = teams.join(who.team, who.name, kind=self._kind, instance=who.instance, colour=colour)
-            now = team_record.change(self._office.home, who.team, lambda team: team and coloured(team, who.name))
+            now = teams.change(who.team, lambda team: team and coloured(team, who.name))
             member = (now.member(who.name) if now is not None else None) or member
         self._has_joined = True
         self._yard.tasks.list(internal=True)  # a look settles the trackers of the dead
