@@ -1,5 +1,5 @@
 """
-What a post office does, wherever the mail of a team lies: in files (`mailbox`), in a database (`shared_mail`).
+What a post office does, wherever the mail of a team lies: in files (`mailbox`), in a database (`postgres.post`).
 
     1. `send`    stored: an answer means that it is
     2. `take`    delivered: in the hands of a living reader

@@ -30,6 +30,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
     from contextlib import AbstractContextManager
+    from typing import Self
 
     from taskyard.instances import Instance
 
@@ -222,7 +223,7 @@ class Post:
         """Give back what was taken and not acknowledged, unless it is the instance's."""
         self._hands.open()
 
-    def __enter__(self) -> Post:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:

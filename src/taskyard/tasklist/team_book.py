@@ -1,4 +1,4 @@
-"""Where the records of teams are kept: in files (`team_files`), or in a database (`shared_teams`)."""
+"""Where the records of teams are kept: in files (`team_files`), or in a database (`postgres.teams`)."""
 
 from __future__ import annotations
 

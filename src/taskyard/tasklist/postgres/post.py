@@ -22,14 +22,14 @@ from taskyard.names import check_name, folder_name
 from taskyard.tasklist import recipients
 from taskyard.tasklist.claude_carrier import ClaudeCarrier
 from taskyard.tasklist.message import MESSAGE, Message, Receipt, checked, decoded, encoded
+from taskyard.tasklist.postgres.teams import TeamRows
 from taskyard.tasklist.reading import MANY, Reading
-from taskyard.tasklist.shared_teams import TeamRows
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
     from contextlib import AbstractContextManager
-    from typing import Any
+    from typing import Any, Self
 
     from taskyard.database.pool import Database
     from taskyard.instances import Instance
@@ -37,8 +37,11 @@ if TYPE_CHECKING:
 #: In whose hands a message is that went to an inbox of Claude Code's.
 _CLAUDE = "claude"
 
+#: Seconds until the next look at what comes back this moment: the server's clock decides, and ours is not its.
+_SOONEST = 0.02
 
-class SharedPost:
+
+class PostgresPost:
     """The mail of one team, in a database."""
 
     def __init__(
@@ -69,7 +72,7 @@ class SharedPost:
         self._key = folder_name("a team", team)
         self._instance = instance
         self._silence = silence
-        self._unnamed: tuple[int, str] = (0, "")
+        self._unnamed = f"reader-{uuid.uuid4().hex}"
         self._teams = TeamRows(database, silence=silence)
         self._claude = ClaudeCarrier(home, self.claude_folder, team)
         self._reading = Reading(self)
@@ -85,7 +88,8 @@ class SharedPost:
         summary: str | None = None,
     ) -> Receipt:
         """Store a message for `recipient`; see `Mail.send`."""
-        return self._send(sender, recipient, text, type, data or {}, summary, opens=False)
+        message = Message("", sender, recipient, self.team, type, text, summary, data or {}, now_ms())
+        return self._send(message, opens=False)
 
     def inform(
         self, sender: str, recipient: str, text: str = "", *, type: str = MESSAGE, data: Mapping[str, object]
@@ -94,29 +98,19 @@ class SharedPost:
         check_name("an agent", recipient)
         if sender == recipient:
             return Receipt("", "skipped")
-        return self._send(sender, recipient, text, type, data, None, opens=True)
+        return self._send(Message("", sender, recipient, self.team, type, text, None, data, now_ms()), opens=True)
 
-    def _send(
-        self,
-        sender: str,
-        recipient: str,
-        text: str,
-        kind: str,
-        data: Mapping[str, object],
-        summary: str | None,
-        *,
-        opens: bool,
-    ) -> Receipt:
-        message = checked(Message("", sender, recipient, self.team, kind, text, summary, data, now_ms()))
-        body = encoded(message).decode("ascii")
-        message = message._replace(id=message_ids.lone_id(folder_name("an agent", sender)))
+    def _send(self, message: Message, *, opens: bool) -> Receipt:
+        """Store a message; `opens`: its recipient gets a box if it has none."""
+        body, recipient = encoded(checked(message)).decode("ascii"), message.recipient
+        message = message._replace(id=message_ids.lone_id(folder_name("an agent", message.sender)))
         if self._is_claudes(recipient):
             self._claude.send(message)
             self._ask("SELECT note_mail(%s, %s, %s, %s, %s)", recipient, recipient, message.id, body)
         elif not self._stored(recipient, message.id, body):
             if not opens:
                 recipients.check(recipient, self.known(), team=self.team)
-            while not self._stored(recipient, message.id, body):  # unless it is closed this moment
+            while not self._stored(recipient, message.id, body):  # it may be closed this very moment
                 self.open_box(recipient)
         return Receipt(message.id, "stored")
 
@@ -138,9 +132,8 @@ class SharedPost:
             raise BadValue("limit", limit, "a number from 1")
         self._bring_in(agent)
         operation = str(uuid.uuid4())
-        holder, span = self._holder() if hold is None else f"until-{operation}", None
-        if hold is not None:
-            span = round(hold * 1000)
+        holder = self._holder() if hold is None else f"until-{operation}"
+        span = None if hold is None else round(hold * 1000)
         while True:
             rows = self._ask("SELECT * FROM take_mail(%s, %s, %s, %s, %s, %s)", agent, limit, holder, span, operation)
             taken = [message for message in map(self._opened, rows) if message is not None]
@@ -219,7 +212,12 @@ class SharedPost:
 
     def heard(self, agent: str, wake: Callable[[], object]) -> AbstractContextManager[object]:
         """Have `wake` called, from any thread, when mail may have come that no folder shows."""
-        channel = self._ask("SELECT mail_channel(%s, %s)", agent)[0][0]
+        import hashlib
+
+        box = f"{self._key}/{folder_name('an agent', agent)}"
+        channel = (
+            f"mail_{hashlib.md5(box.encode(), usedforsecurity=False).hexdigest()[:16]}"  # as `mail_channel` has it
+        )
         return self._database.ear.sound(channel).rings(wake)
 
     def holders(self, agent: str) -> list[str]:
@@ -250,12 +248,9 @@ class SharedPost:
 
     def close(self) -> None:
         """Give back what was taken and not acknowledged, unless it is the instance's."""
-        pid, unnamed = self._unnamed
-        if unnamed and pid == os.getpid():
-            heart(self._database).let_go(unnamed)
-        self._unnamed = (0, "")
+        heart(self._database).let_go(self._reader)
 
-    def __enter__(self) -> SharedPost:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -265,14 +260,15 @@ class SharedPost:
         """One statement about the box of `agent`, whose first two values are whose it is."""
         return self._database.ask(sql, [self._key, folder_name("an agent", agent), *more])
 
+    @property
+    def _reader(self) -> str:
+        """Whoever takes mail unnamed here; a forked child is another."""
+        return f"{self._unnamed}-{os.getpid()}"
+
     def _holder(self) -> str:
-        """Under whom this process takes mail: believed to live from now on. A forked child is one of its own."""
-        if self._instance is not None and self._instance.is_ours:
-            holder = self._instance.id
-        else:
-            if self._unnamed[0] != os.getpid():
-                self._unnamed = (os.getpid(), f"reader-{uuid.uuid4().hex}")
-            holder = self._unnamed[1]
+        """Under whom this process takes mail: believed to live from now on."""
+        mine = self._instance
+        holder = mine.id if mine is not None and mine.is_ours else self._reader
         heart(self._database).keep(holder, silence=self._silence)
         return holder
 
@@ -300,7 +296,3 @@ class SharedPost:
             self.damaged.append(error)
             self._database.ask("UPDATE message SET state = 'bad' WHERE id = %s", [message_id])
             return None
-
-
-#: Seconds until the next look at what comes back this moment: the server's clock decides, and ours is not its.
-_SOONEST = 0.02
