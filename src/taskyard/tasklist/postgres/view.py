@@ -33,7 +33,8 @@ class ListView:
         if found is None and not self._known.is_whole and task_id not in self.seen:
             self._whole()
             found = self._known.get(task_id)
-        self.seen[task_id] = found.tick if found is not None else 0
+        # What was seen first is what plans rest on, also if everything was read since.
+        self.seen.setdefault(task_id, found.tick if found is not None else 0)
         return found
 
     def look(self, task_id: str) -> Task | None:
