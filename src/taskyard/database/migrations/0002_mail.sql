@@ -14,7 +14,7 @@ CREATE TABLE box (
 -- A message is `stored`, then `delivered` (in somebody's hands), then `read`; or `bad`, if nobody can read it.
 CREATE TABLE message (
     id          uuid PRIMARY KEY,           -- made by whoever sends: sent twice, it is stored once
-    box         integer NOT NULL REFERENCES box,
+    box         integer NOT NULL,           -- which is never removed: a reference would have all senders lock its row
     place       bigint GENERATED ALWAYS AS IDENTITY,  -- grows along what one sender sends, since it waits for answers
     body        text NOT NULL,              -- the message as JSON, without its id
     state       text NOT NULL DEFAULT 'stored',

@@ -6,5 +6,6 @@ The list, mail and teams in PostgreSQL, shared by any number of machines.
     view     a list to plan on, which remembers what was looked at
     rows     tasks and leases as rows
     post     mail
+    readers  in whose hands it is
     teams    the records of teams, and who of their members is believed to live
 """

@@ -3,25 +3,27 @@ Mail in a database: the same post office for agents on any machine.
 
 A message is a row; every step of its life is one statement, which may be sent twice and takes effect once (functions
 in `0002_mail.sql`). The order of a sender's messages is that in which the server stored them, as a sender waits for
-each answer. Whether a reader lives, its heartbeat says (`heart`), by the server's clock; so does the end of a `hold`.
+each answer. Whether a reader lives, its heartbeat says, by the server's clock, and on its own machine the kernel
+(`readers`). The end of a `hold` is by the server's clock too.
 
 Claude Code's inboxes are files on one machine: they are served from there alone (`claude_carrier`).
 """
 
 from __future__ import annotations
 
-import os
 import threading
 import uuid
 
 from taskyard import message_ids, paths
 from taskyard.clock import elapsed, now_ms
 from taskyard.errors import BadValue, Damaged, NotFound
-from taskyard.heart import SILENCE, heart
+from taskyard.heart import SILENCE
 from taskyard.names import check_name, folder_name
 from taskyard.tasklist import recipients
 from taskyard.tasklist.claude_carrier import ClaudeCarrier
+from taskyard.tasklist.mail_waiting import LOOK_EVERY
 from taskyard.tasklist.message import MESSAGE, Message, Receipt, checked, decoded, encoded
+from taskyard.tasklist.postgres.readers import Readers
 from taskyard.tasklist.postgres.teams import TeamRows
 from taskyard.tasklist.reading import MANY, Reading
 
@@ -70,9 +72,7 @@ class PostgresPost:
         self.claude_folder = claude_folder if claude_folder is not None else paths.claude_folder()
         self._database = database
         self._key = folder_name("a team", team)
-        self._instance = instance
-        self._silence = silence
-        self._unnamed = f"reader-{uuid.uuid4().hex}"
+        self._readers = Readers(database, home, instance, silence=silence)
         self._teams = TeamRows(database, silence=silence)
         self._claude = ClaudeCarrier(home, self.claude_folder, team)
         self._reading = Reading(self)
@@ -130,9 +130,9 @@ class PostgresPost:
         """The oldest waiting messages of `agent`, now in this process's hands until `ack`; see `Mail.take`."""
         if limit < 1:
             raise BadValue("limit", limit, "a number from 1")
-        self._bring_in(agent)
+        self._look_after(agent)
         operation = str(uuid.uuid4())
-        holder = self._holder() if hold is None else f"until-{operation}"
+        holder = self._readers.me() if hold is None else f"until-{operation}"
         span = None if hold is None else round(hold * 1000)
         while True:
             rows = self._ask("SELECT * FROM take_mail(%s, %s, %s, %s, %s, %s)", agent, limit, holder, span, operation)
@@ -159,13 +159,13 @@ class PostgresPost:
 
     def peek(self, agent: str, *, limit: int = MANY) -> list[Message]:
         """The oldest waiting messages, left where they are."""
-        self._bring_in(agent)
+        self._look_after(agent)
         rows = self._ask("SELECT * FROM peek_mail(%s, %s, %s)", agent, limit)
         return [message for message in map(self._opened, rows) if message is not None]
 
     def unread_count(self, agent: str) -> int:
         """How many messages wait for `agent`."""
-        self._bring_in(agent)
+        self._look_after(agent)
         return int(self._ask("SELECT count_mail(%s, %s)", agent)[0][0])
 
     def receipt(self, message_id: str) -> str:
@@ -189,7 +189,8 @@ class PostgresPost:
     def wait(self, agent: str, timeout: float) -> bool:
         """Whether mail waits for `agent`, now or within `timeout` seconds; new mail wakes at once.
 
-        Nobody tells of hands that open by themselves: while some may, the server says when to look again.
+        Nobody tells of hands that open by themselves, nor of a death on this machine: while either may happen, one
+        looks again when the server says, and every second.
         """
         from taskyard.disk.watch import watcher
 
@@ -197,14 +198,15 @@ class PostgresPost:
         with watcher().follow(*self.watched_folders(agent), news=rang) as inboxes, self.heard(agent, rang.set):
             while True:
                 inboxes.changed()
-                self._bring_in(agent)
+                may_die = self._look_after(agent)
                 [(is_there, due)] = self._ask("SELECT * FROM await_mail(%s, %s)", agent)
                 if is_there:
                     return True
                 left = deadline - elapsed()
                 if left <= 0:
                     return False
-                inboxes.wait(left if due is None else min(left, max(_SOONEST, due)))
+                due = min(LOOK_EVERY if may_die else left, left if due is None else due)
+                inboxes.wait(min(left, max(_SOONEST, due)))
 
     def watched_folders(self, agent: str) -> tuple[str, ...]:
         """Where what Claude Code sends shows."""
@@ -215,10 +217,8 @@ class PostgresPost:
         import hashlib
 
         box = f"{self._key}/{folder_name('an agent', agent)}"
-        channel = (
-            f"mail_{hashlib.md5(box.encode(), usedforsecurity=False).hexdigest()[:16]}"  # as `mail_channel` has it
-        )
-        return self._database.ear.sound(channel).rings(wake)
+        key = hashlib.md5(box.encode(), usedforsecurity=False).hexdigest()[:16]  # as the function `mail_channel` has it
+        return self._database.ear.sound(f"mail_{key}").rings(wake)
 
     def holders(self, agent: str) -> list[str]:
         """Who has mail of `agent` in hand, taken and not acknowledged yet."""
@@ -248,7 +248,7 @@ class PostgresPost:
 
     def close(self) -> None:
         """Give back what was taken and not acknowledged, unless it is the instance's."""
-        heart(self._database).let_go(self._reader)
+        self._readers.leave()
 
     def __enter__(self) -> Self:
         return self
@@ -260,18 +260,6 @@ class PostgresPost:
         """One statement about the box of `agent`, whose first two values are whose it is."""
         return self._database.ask(sql, [self._key, folder_name("an agent", agent), *more])
 
-    @property
-    def _reader(self) -> str:
-        """Whoever takes mail unnamed here; a forked child is another."""
-        return f"{self._unnamed}-{os.getpid()}"
-
-    def _holder(self) -> str:
-        """Under whom this process takes mail: believed to live from now on."""
-        mine = self._instance
-        holder = mine.id if mine is not None and mine.is_ours else self._reader
-        heart(self._database).keep(holder, silence=self._silence)
-        return holder
-
     def _is_claudes(self, recipient: str) -> bool:
         """Whether mail to `recipient` goes to an inbox of Claude Code's on this machine; see `Post`."""
         try:
@@ -281,11 +269,15 @@ class PostgresPost:
                 raise
             return False
 
-    def _bring_in(self, agent: str) -> None:
-        """Store what a Claude Code on this machine sent to `agent`."""
+    def _look_after(self, agent: str) -> bool:
+        """Bring in what a Claude Code here sent to `agent`, and what the dead of this machine left.
+
+        Answers whether readers of this machine have mail of it in hand.
+        """
         for message_id, body in self._claude.brought(agent, self.damaged):
             while not self._stored(agent, message_id, body):
                 self.open_box(agent)
+        return self._readers.settle(self._key, folder_name("an agent", agent))
 
     def _opened(self, row: tuple[uuid.UUID, str, bool]) -> Message | None:
         """The message in a row; what is no message is set aside and reported."""
