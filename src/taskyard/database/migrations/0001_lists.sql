@@ -172,7 +172,9 @@ BEGIN
         body = excluded.body, blocked_by = excluded.blocked_by, lease = excluded.lease, losses = excluded.losses,
         instance = excluded.instance, until = excluded.until;
 
-    PERFORM believed(p_instances, p_host, p_silence);
+    IF array_position(p_instances, NULL) IS DISTINCT FROM 1 OR cardinality(p_instances) > 1 THEN
+        PERFORM believed(p_instances, p_host, p_silence);
+    END IF;
 
     IF true = ANY (p_told) THEN
         INSERT INTO change (list, id, at, actor, cause, via, note, op, tasks, statuses, owners, created, bodies)
@@ -199,6 +201,52 @@ LANGUAGE sql AS $$
     FROM (SELECT DISTINCT n FROM unnest(p_instances) AS n WHERE n IS NOT NULL ORDER BY n) AS named(n)
     ON CONFLICT (id) DO UPDATE SET until = greatest(i.until, excluded.until)
 $$;
+
+-- A new task that depends on nothing.
+CREATE FUNCTION add_task(
+    p_list      integer,
+    p_status    text,
+    p_owner     text,
+    p_body      text,
+    p_lease     text,
+    p_instance  text,
+    p_span      bigint,
+    p_host      text,
+    p_silence   bigint,
+    p_actor     text,
+    p_cause     text,
+    p_via       text,
+    p_note      text,
+    p_op        uuid,
+    OUT new_id  bigint,
+    OUT at      bigint
+)
+LANGUAGE plpgsql AS $$
+DECLARE
+    v_tick   bigint;
+    v_change bigint;
+    v_now    timestamptz;
+BEGIN
+    SELECT c.at, c.tasks[1] INTO at, new_id FROM change c WHERE c.op = p_op;
+    IF FOUND THEN  -- the same request, whose answer was lost
+        RETURN;
+    END IF;
+    UPDATE list l SET tick = tick + 1, changes = changes + 1, last_id = last_id + 1,
+        changed_at = floor(extract(epoch FROM clock_timestamp()) * 1000)
+    WHERE l.id = p_list RETURNING l.last_id, l.changed_at, l.tick, l.changes - 1 INTO new_id, at, v_tick, v_change;
+    v_now := clock_timestamp();
+    INSERT INTO change (list, id, at, actor, cause, via, note, op, tasks, statuses, owners, created, bodies)
+    VALUES (p_list, v_change, add_task.at, p_actor, p_cause, p_via, p_note, p_op, ARRAY[new_id], ARRAY[p_status],
+            ARRAY[p_owner], ARRAY[add_task.at], ARRAY[p_body]);
+    INSERT INTO task (list, id, tick, is_gone, status, owner, created_at, updated_at, body, blocked_by, lease, losses,
+                      instance, until)
+    VALUES (p_list, new_id, v_tick, false, p_status, p_owner, add_task.at, add_task.at, p_body, '{}', p_lease, 0, p_instance,
+            v_now + p_span * interval '1 ms');
+    IF p_instance IS NOT NULL THEN
+        PERFORM believed(ARRAY[p_instance], p_host, p_silence);
+    END IF;
+    PERFORM pg_notify('list_' || p_list, v_tick::text);
+END $$;
 
 -- The first of several free tasks that is still free is somebody's from now on; which, and the tick afterwards. NULL: none
 -- is free any more, or the first that is free is another than it was seen.

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from taskyard.errors import Conflict, TaskNotFound
 from taskyard.tasklist.model import Facts
+from taskyard.tasklist.picking import InOrder
+from taskyard.tasklist.postgres.mirror import Tasks
 from taskyard.tasklist.postgres.writes import CLAIM, claim_values, is_plain_claim, new_op
 from taskyard.typed import NamedTuple
 
@@ -16,12 +18,13 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from taskyard.tasklist.model import Act, Lease, Listing, Task
+    from taskyard.tasklist.model import Act, Lease, Task
     from taskyard.tasklist.postgres.committing import Committing
+    from taskyard.tasklist.postgres.mirror import Known
     from taskyard.tasklist.store import Rule
 
-#: How many the server is sent to choose from: about as many as others take while one thinks.
-_CHOICES = 8
+#: How many the server is sent to choose from: at first, and at most, where others are quicker.
+_FEW, _MANY = 2, 16
 
 #: How often one looks anew before it tries them one by one.
 _LOOKS = 5
@@ -37,7 +40,7 @@ class _Choice(NamedTuple):
 
 def claim_next(
     commits: Committing,
-    look: Callable[[], Listing],
+    look: Callable[[], Known],
     order: Callable[[Sequence[Task]], Sequence[str]],
     rule: Rule,
     act: Act,
@@ -48,7 +51,8 @@ def claim_next(
         NotPlain: to claim one is more than to name its owner, or it was tried too often: they must be tried one by one.
     """
     for _ in range(_LOOKS):
-        choices = _choices(commits, order(look()), rule)
+        known = look()
+        choices = _choices(commits, known, _in_order(commits, known, order), rule)
         if not choices:
             return None
         if (found := _claimed(commits, choices, act)) is not None:
@@ -56,15 +60,25 @@ def claim_next(
     raise NotPlain
 
 
+def _in_order(commits: Committing, known: Known, order: Callable[[Sequence[Task]], Sequence[str]]) -> Iterable[str]:
+    """The ids of the tasks, in order; of a list that is kept in order, no more are looked at than are wanted."""
+    if isinstance(order, InOrder):
+        free = (known[str(number)].task for _, number in known.free)
+        found = order.one_by_one(free, Tasks(known))
+        if found is not None:
+            return found
+    return order(commits.mirror.listing())
+
+
 class NotPlain(Exception):
     """Tasks that are not to be had by this way."""
 
 
-def _choices(commits: Committing, ids: Iterable[str], rule: Rule) -> list[_Choice]:
+def _choices(commits: Committing, known: Known, ids: Iterable[str], rule: Rule) -> list[_Choice]:
     """The first that the rule accepts."""
     found: list[_Choice] = []
     for task_id in ids:
-        view = commits.view_of(commits.mirror.known, fresh=True)
+        view = commits.view_of(known, fresh=True)
         task = view.look(task_id)
         if task is None:
             continue
@@ -78,7 +92,7 @@ def _choices(commits: Committing, ids: Iterable[str], rule: Rule) -> list[_Choic
         if found and _claim(choice) != _claim(found[0]):
             break
         found.append(choice)
-        if len(found) == _CHOICES:
+        if len(found) >= commits.choices:
             break
     return found
 
@@ -102,7 +116,9 @@ def _claimed(commits: Committing, choices: list[_Choice], act: Act) -> Task | No
         silence=commits.silence,
     )
     number, _, at = commits.database.ask(CLAIM, values)[0]
-    for choice in choices:
+    for index, choice in enumerate(choices):
         if choice.task.id == str(number):
+            commits.choices = max(_FEW, min(_MANY, 2 * index + 1))
             return choice.task._replace(updated_at=at, lease=first.lease)
+    commits.choices = _MANY
     return None

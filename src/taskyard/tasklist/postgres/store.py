@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from taskyard.database.pool import Database
     from taskyard.tasklist.graph import Edge
     from taskyard.tasklist.postgres.committing import Planned, Planner
+    from taskyard.tasklist.postgres.mirror import Known
     from taskyard.tasklist.postgres.view import ListView
     from taskyard.tasklist.store import Rule
 
@@ -78,10 +79,16 @@ class PostgresStore:
 
     def list(self) -> Listing:
         """Everything on the list; what the dead held is back in the pool."""
-        known = self._mirror.everything()
-        if self._release(self._commits.view_of(known, fresh=True), [i for i, row in known.items() if row.lease]):
-            self._mirror.everything()
+        self._up_to_date()
         return self._mirror.listing()
+
+    def _up_to_date(self) -> Known:
+        """Everything as it is now; what the dead held is back in the pool."""
+        known = self._mirror.everything()
+        suspects = [task_id for task_id in {*known.dead, *known.held} if task_id in known]
+        if suspects and self._release(self._commits.view_of(known, fresh=True), suspects):
+            known = self._mirror.everything()
+        return known
 
     def waiting_for(self, task_id: str) -> Sequence[str]:
         """Who waits for a task: both sides of a dependency are written at once, so its own word counts."""
@@ -175,7 +182,7 @@ class PostgresStore:
     def claim_next(self, order: Callable[[Sequence[Task]], Sequence[str]], rule: Rule, act: Act) -> Task | None:
         """The first task, in the order given, that `rule` accepts."""
         try:
-            found = claim_next(self._commits, self.list, order, rule, act)
+            found = claim_next(self._commits, self._up_to_date, order, rule, act)
             return None if found is None else self._held(found)
         except NotPlain:
             pass
@@ -253,7 +260,7 @@ class PostgresStore:
         return lease if lease.kind == "process" and self._alive(lease) is False else None
 
 
-def _ends(edges: Sequence[Edge]) -> list[str]:
+def _ends(edges: Sequence[Edge]) -> Sequence[str]:
     return list(dict.fromkeys(end for edge in edges for end in edge))
 
 

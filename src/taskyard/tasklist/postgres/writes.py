@@ -34,6 +34,8 @@ COMMIT: LiteralString = (
     " %s, %s, %s, %s, %s, %s)"
 )
 
+ADD: LiteralString = "SELECT new_id, at FROM add_task(%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)"
+
 CLAIM: LiteralString = (
     "SELECT id, tick, at FROM claim_first(%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)"
 )
@@ -93,10 +95,26 @@ def commit_values(
         [span_of(write.lease) for write in writes],
         host,
         round(silence * 1000),
-        act.by,
-        act.cause,
-        act.via,
-        act.note,
+        *act,
+        op,
+    ]
+
+
+def add_values(
+    list_id: int, task: Task, lease: Lease | None, act: Act, op: uuid.UUID, *, host: str, silence: float
+) -> list[object]:
+    """The values of `ADD`."""
+    return [
+        list_id,
+        task.status.value,
+        task.owner,
+        body_of(task),
+        lease_text(lease),
+        instance_of(lease),
+        span_of(lease),
+        host,
+        round(silence * 1000),
+        *act,
         op,
     ]
 
@@ -145,9 +163,6 @@ def claim_values(
         span_of(lease),
         host,
         round(silence * 1000),
-        act.by,
-        act.cause,
-        act.via,
-        act.note,
+        *act,
         op,
     ]
