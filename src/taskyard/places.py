@@ -11,6 +11,7 @@ from taskyard.tasklist.list_folder import ListFolder
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from contextlib import AbstractContextManager
 
     from taskyard.database.pool import Database
     from taskyard.instances import Instance
@@ -91,6 +92,20 @@ def teams_of(
 
         book = TeamRows(found, silence=settings.holder_silence)
     return Teams(home, settings=settings, give_back=give_back, me=me, book=book)
+
+
+def list_heard(settings: config.Settings, name: str, wake: Callable[[], object]) -> AbstractContextManager[object]:
+    """Have `wake` called, by another thread, when a list may have changed whose changes show in no folder.
+
+    Raises:
+        StoreAway: the database cannot be asked where that is told.
+    """
+    if settings.store != "files" and (found := _database(settings)) is not None:
+        [(number,)] = found.ask("SELECT list_named(%s)", [name])
+        return found.ear.sound(f"list_{number}").rings(wake)
+    from contextlib import nullcontext
+
+    return nullcontext()
 
 
 def _database(settings: config.Settings) -> Database | None:

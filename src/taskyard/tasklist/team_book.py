@@ -7,6 +7,7 @@ from typing import Protocol
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+    from contextlib import AbstractContextManager
 
     from taskyard.errors import Damaged
     from taskyard.instances import Instance
@@ -65,4 +66,8 @@ class TeamBook(Protocol):
 
     def alive(self, members: Sequence[Member]) -> list[bool | None]:
         """Whether each member lives; None where nobody can tell."""
+        ...
+
+    def heard(self, wake: Callable[[], object]) -> AbstractContextManager[object]:
+        """Have `wake` called, from any thread, when a team may have changed whose record shows in no folder."""
         ...

@@ -15,6 +15,7 @@ from taskyard.tasklist import team_record
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+    from contextlib import AbstractContextManager
 
     from taskyard.errors import Damaged
     from taskyard.instances import Instance
@@ -78,6 +79,12 @@ class TeamFiles:
     def alive(self, members: Sequence[Member]) -> list[bool | None]:
         """Whether each member lives; None where nobody can tell."""
         return [_alive(self._home, member) for member in members]
+
+    def heard(self, wake: Callable[[], object]) -> AbstractContextManager[object]:
+        """Nothing is called: all records show in one folder."""
+        from contextlib import nullcontext
+
+        return nullcontext()
 
     def _box(self, team: str, name: str) -> Box:
         for folder in (self._home, f"{self._home}/mail", mail_folder(self._home, team)):

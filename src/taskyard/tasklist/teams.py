@@ -29,6 +29,7 @@ from taskyard.tasklist.team_record import KINDS, Member, Team
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
+    from contextlib import AbstractContextManager
 
     from taskyard.instances import Instance
     from taskyard.tasklist.team_book import TeamBook
@@ -225,6 +226,10 @@ class Teams:
     def members(self, team: str) -> tuple[Seen, ...]:
         """Who is in a team, each with what is known about it now: by the kernel, or by what was heard of it."""
         return self._seen(self.get(team).members)
+
+    def heard(self, wake: Callable[[], object]) -> AbstractContextManager[object]:
+        """Have `wake` called, from any thread, when a team may have changed whose record shows in no folder."""
+        return self._book.heard(wake)
 
     def _is_claudes(self, team: str) -> bool:
         """Whether a team is Claude Code's alone."""

@@ -36,6 +36,8 @@ async def run(
 ) -> Outcome:
     """Be a member of the team until there is nothing left to do, or somebody ends it."""
     settings = config.load()
+    if spec.tasks_dir is not None:
+        settings = settings._replace(store="files")
     office = Office.enter(context.home, spec.tasks_dir or paths.tasks_dir(), paths.list_name(spec.team), settings)
     try:
         instance = await office.do(lambda: presence.enter_unnamed(context.home, office.settings))

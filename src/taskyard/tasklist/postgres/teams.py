@@ -18,6 +18,7 @@ from taskyard.tasklist import team_record
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+    from contextlib import AbstractContextManager
 
     from taskyard.database.pool import Database
     from taskyard.instances import Instance
@@ -126,6 +127,10 @@ class TeamRows:
         sql = "SELECT id, until >= clock_timestamp() FROM instance WHERE id = ANY(%s)"
         believed: dict[str, bool] = dict(self._database.ask(sql, [wanted])) if wanted else {}
         return [_alive(member, believed) for member in members]
+
+    def heard(self, wake: Callable[[], object]) -> AbstractContextManager[object]:
+        """Have `wake` called, from any thread, when a team may have changed."""
+        return self._database.ear.sound("teams").rings(wake)
 
     def _where(self, team: str) -> str:
         return f"team {team!r} in {self._database.where}"
