@@ -211,14 +211,10 @@ def open(
     Raises:
         UsageError: a name or setting cannot be.
     """
-    from taskyard.identity import Identity, own_name
-    from taskyard.names import check_name
+    from taskyard.identity import Identity
 
     settings = config.load()
     home = paths.home()
-    name = agent if agent is not None else own_name()
-    if name is not None:
-        check_name("an agent", name)
     folder = folder_of(tasks_dir)
     chosen = chosen_store(store, has_folder=tasks_dir is not None, settings=settings)
     if isinstance(chosen, str):
@@ -232,13 +228,26 @@ def open(
         beside=of_list,
         settings=settings,
         home=home,
-        identity=Identity(home, name, settings=settings, is_person=is_person, lease=lease),
+        identity=Identity(home, _acting(agent), settings=settings, is_person=is_person, lease=lease),
         via=via,
         is_main=is_main,
         report=report if report is not None else _to_stderr,
         sharing=sharing,
         tasks_dir=folder if chosen == "files" else None,
     )
+
+
+def _acting(agent: str | None) -> str | None:
+    """The name to act under: as given, else this code's own, if it has one.
+
+    Raises:
+        BadName: it cannot be a name.
+    """
+    from taskyard.identity import own_name
+    from taskyard.names import check_name
+
+    name = agent if agent is not None else own_name()
+    return None if name is None else check_name("an agent", name)
 
 
 def for_teammate(store: TaskStore, *, home: str, settings: config.Settings, report: Callable[[str], None]) -> Yard:
