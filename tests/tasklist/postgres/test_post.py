@@ -57,9 +57,11 @@ def test_what_took_effect_and_was_not_answered_takes_effect_once(leaky: tuple[Pr
     sent = post.send("ada", "bob", "hello there").id
     assert (way.lost, post.unread_count("bob")) == (1, 1)
 
+    more = post.send("ada", "bob", "and more").id
     way.lose_answer(b"take_mail")
-    [message] = post.take("bob", limit=7)
+    [message] = post.take("bob", limit=1)
     assert (way.lost, message.id, message.redelivered) == (2, sent, False)
+    assert [waiting.id for waiting in post.peek("bob")] == [more]
 
     way.lose_answer(b"ack_mail")
     assert post.ack("bob", [sent]) == (sent,), "it was filed by this very call"
