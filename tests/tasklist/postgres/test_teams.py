@@ -74,7 +74,7 @@ def test_a_change_whose_answer_is_lost_is_one_change(leaky: tuple[Proxy, Databas
     Teams("/nowhere", claude_folder="/nowhere", book=TeamRows(database(address))).create("old")
     teams = Teams("/nowhere", claude_folder="/nowhere", book=TeamRows(where))
 
-    way.lose_answer(b"change_team")
+    way.lose_answer(b"old\x00\x00\x00")  # its name, where another value follows: that of a change
     teams.remove("old")
     assert (way.lost, teams.list()) == (1, ())
     for number, name in enumerate(("ada", "bob", "carol")):
