@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 import time
+from contextlib import ExitStack
 
 from taskyard.disk.watch import watcher
-from taskyard.lists.alarm import Alarm
+from taskyard.places import folder_of, list_heard
 from taskyard.runtime.deaths import Deaths
 from taskyard.runtime.folder import JobFolder
 
@@ -31,14 +32,15 @@ class Ears:
     def __init__(self, yard: Yard) -> None:
         """Listen from now on: what happened before, nobody tells."""
         self._home = yard.home
-        self._bell = watcher().follow(f"{yard.home}/teams")
-        folder = yard.lists.folder
-        self._alarm = Alarm(yard.tasks.store.wait, self._bell.ring) if folder is None else None
-        listed = () if folder is None else (os.path.join(folder, yard.tasks.name),)
-        others = (*yard.mail.watched_folders(yard.agent or ""), *listed)
+        self._bell = watcher().follow(os.path.join(folder_of(yard.tasks_dir), yard.tasks.name))
+        others = (*yard.mail.watched_folders(yard.agent or ""), f"{yard.home}/teams")
         self._places = [self._bell, *(watcher().follow(path, wake=self._bell) for path in others)]
         self._members: dict[str, Followed] = {}
         self._deaths = Deaths(yard.home)
+        self._hearing = ExitStack()  # what comes from a database shows in no folder
+        self._hearing.enter_context(list_heard(yard.settings, yard.tasks.name, self._bell.ring))
+        self._hearing.enter_context(yard.mail.heard(yard.agent or "", self._bell.ring))
+        self._hearing.enter_context(yard.teams.heard(self._bell.ring))
 
     def wait(self, seconds: float, jobs: Collection[str]) -> None:
         """Sleep until there may be news, also of those members' jobs, at most so long."""
@@ -55,8 +57,7 @@ class Ears:
 
     def __exit__(self, *_: object) -> None:
         self._deaths.__exit__()
-        if self._alarm is not None:
-            self._alarm.close()
+        self._hearing.close()
         for each in (*self._members.values(), *self._places):
             each.close()
 

@@ -56,7 +56,7 @@ class Teammate(NamedTuple):
     capabilities: Sequence[str] = ()  #: what it can do: tasks that require something else are left out
     labels: Sequence[str] = ()  #: only tasks with one of these labels
     task_timeout: float | None = None  #: seconds for one task, or one message
-    tasks_dir: str | None = None  #: the folder of lists; where lists are by the settings if not given
+    tasks_dir: str | None = None  #: the folder of lists; if not given, Claude Code's, or the database that is set up
     cwd: str | None = None
     env: Mapping[str, str] | None = None  #: its whole environment; this process's if not given
     on_parent_exit: str | None = None  #: "kill" or "keep"

@@ -64,7 +64,7 @@ class ListsInFolder:
 
     def environ(self) -> Mapping[str, str]:
         """What another program must know."""
-        return {"TASKYARD_TASKS_DIR": self._folder, "TASKYARD_STORE": "files"}
+        return {"TASKYARD_TASKS_DIR": os.path.abspath(self._folder), "TASKYARD_STORE": "files"}
 
 
 class Following:

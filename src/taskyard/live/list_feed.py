@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
+from contextlib import ExitStack
 
 from taskyard.clock import now_ms
 from taskyard.disk.watch import watcher
@@ -36,6 +37,8 @@ class ListFeed:
         self.is_away = False  #: because the place it is in is out of reach
         self._position: int | None = None
         self._team = watcher().follow(f"{yard.home}/teams", news=bell)
+        self._hearing = ExitStack()  # what comes from a database shows in no folder
+        self._hearing.enter_context(yard.teams.heard(self._team.ring))
         self._folder: Followed | None = None
         self._bell = bell
         self._told = threading.Event()
@@ -131,11 +134,14 @@ class ListFeed:
     def _read_members(self) -> Sequence[Seen]:
         try:
             return tuple(self.yard.teams.members(self.yard.tasks.name))
+        except StoreAway:
+            return self.members
         except (NotFound, Damaged, OSError, TaskyardError):
             return ()  # it has no team, or none that can be read: `taskyard team` says why
 
     def close(self) -> None:
         """Follow it no longer."""
+        self._hearing.close()
         if self._alarm is not None:
             self._alarm.close()
         for followed in self.followed:
