@@ -11,7 +11,7 @@ from support.cli import taskyard as run
 from support.yards import open_yard
 from taskyard.tasklist.extras import EXTRAS
 
-pytestmark = pytest.mark.usefixtures("store")
+pytestmark = pytest.mark.usefixtures("kept_in")
 
 FIELDS: dict[str, object] = {
     "priority": 2,

@@ -17,7 +17,7 @@ from support.yards import open_yard, yards
 from taskyard.errors import AcceptanceFailed, Blocked, Cancelled, HookRefused, Untrusted
 from taskyard.trust import trust_command
 
-pytestmark = pytest.mark.usefixtures("store")
+pytestmark = pytest.mark.usefixtures("kept_in")
 
 
 def hook(outside: Path, event: str, command: str) -> None:

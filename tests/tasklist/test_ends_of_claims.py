@@ -14,7 +14,7 @@ from support.yards import open_yard
 from taskyard.clock import now_ms
 from taskyard.disk.kernel_lock import RangeLock
 
-pytestmark = pytest.mark.usefixtures("store")
+pytestmark = pytest.mark.usefixtures("kept_in")
 
 
 def opened(tmp_path: Path, agent: str | None) -> taskyard.Yard:
@@ -205,9 +205,9 @@ TAKEN = {
 @pytest.mark.req("L-09", "L-10")
 @pytest.mark.parametrize("code", TAKEN.values(), ids=TAKEN)
 def test_what_an_agent_took_for_itself_in_any_way_comes_back_when_it_dies(
-    tmp_path: Path, store: str, code: str
+    tmp_path: Path, kept_in: str, code: str
 ) -> None:
-    place = f"tasks_dir={str(tmp_path)!r}" if store == "files" else f"store={store!r}"
+    place = f"tasks_dir={str(tmp_path)!r}" if kept_in == "files" else f"store={kept_in!r}"
     opening = f"import os, taskyard; yard = taskyard.open({place}, list='claims', agent='zed')"
     died = subprocess.run([sys.executable, "-c", f"{opening}; {code}; os.kill(os.getpid(), 9)"], timeout=30)
     assert died.returncode == -9

@@ -11,7 +11,7 @@ from support.cli import taskyard
 from support.yards import open_yard
 from taskyard.errors import HookRefused
 
-pytestmark = pytest.mark.usefixtures("store")
+pytestmark = pytest.mark.usefixtures("kept_in")
 
 
 def hooks(outside: Path, **commands: str) -> None:

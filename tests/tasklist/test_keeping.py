@@ -17,7 +17,7 @@ from support.yards import on_disk, open_yard, write_task, yards
 from taskyard.errors import Cycle, StillOpen, TaskNotFound
 from taskyard.tasklist.model import Change
 
-pytestmark = pytest.mark.usefixtures("store")
+pytestmark = pytest.mark.usefixtures("kept_in")
 
 
 @pytest.fixture

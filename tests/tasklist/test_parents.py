@@ -14,7 +14,7 @@ from support.yards import on_disk, open_yard, write_task
 from taskyard.errors import Conflict, Cycle, TaskNotFound
 from taskyard.tasklist.extras import parent_of
 
-pytestmark = pytest.mark.usefixtures("store")
+pytestmark = pytest.mark.usefixtures("kept_in")
 
 
 @pytest.fixture(params=["files", "memory:"])

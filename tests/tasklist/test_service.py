@@ -24,7 +24,7 @@ from taskyard.errors import (
 )
 from taskyard.tasklist.model import Act, Decision, Facts
 
-pytestmark = pytest.mark.usefixtures("store")
+pytestmark = pytest.mark.usefixtures("kept_in")
 
 
 @pytest.fixture

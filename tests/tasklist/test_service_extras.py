@@ -11,7 +11,7 @@ import taskyard
 from support.yards import on_disk, open_yard, yards
 from taskyard.errors import PathsOverlap
 
-pytestmark = pytest.mark.usefixtures("store")
+pytestmark = pytest.mark.usefixtures("kept_in")
 
 
 @pytest.fixture

@@ -56,6 +56,7 @@ class Database:
         self._room = threading.BoundedSemaphore(MOST)
         self._lock = threading.Lock()
         self._ear: Ear | None = None
+        self._is_forgotten = False
         self._announcing = waiting.Announcing(self.where)
         self._pid = os.getpid()
 
@@ -103,6 +104,11 @@ class Database:
             ear.close()
         for link in free:
             link.close()
+
+    def leave(self) -> None:
+        """Let go of everything for good: whoever still asks has a connection for the length of that."""
+        self._is_forgotten = True
+        self.close()
 
     def _persist(self, work: Callable[[Link], T], patience: float | None) -> T:
         seconds = waiting.patience(self.patience if patience is None else patience)
@@ -159,11 +165,12 @@ class Database:
     def _give_back(self, link: Link) -> None:
         import psycopg.pq
 
-        if link.closed or link.info.transaction_status != psycopg.pq.TransactionStatus.IDLE:
-            link.close()
-            return
-        with self._lock:
-            self._free.append(link)
+        if not link.closed and link.info.transaction_status == psycopg.pq.TransactionStatus.IDLE:
+            with self._lock:
+                if not self._is_forgotten:
+                    self._free.append(link)
+                    return
+        link.close()
 
     def _forget(self) -> None:
         """Let go of what lay about with a broken one."""
@@ -201,7 +208,7 @@ def forget(address: str) -> None:
     with _lock:
         found = _known.pop(address, None)
     if found is not None:
-        found.close()
+        found.leave()
 
 
 def _asked(link: Link, sql: LiteralString, values: Sequence[object]) -> list[Any]:
