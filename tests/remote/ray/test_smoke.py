@@ -1,0 +1,46 @@
+"""An agent runs on a real Ray, in a network of its own. A few seconds of the real thing in every run of the tests."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from support.ray_cluster import cluster
+from taskyard.remote.backend import RemoteState, Seen, Work
+from taskyard.remote.ray import RayBackend
+from taskyard.remote.remotes import Remote
+
+
+async def followed(backend: RayBackend, session: str) -> tuple[Seen, str]:
+    """Poll until it is over; how it ended, and all that it said."""
+    cursor, text = "", ""
+    async with asyncio.timeout(30):
+        while True:
+            seen = await backend.poll(session, cursor)
+            cursor, text = seen.cursor, text + seen.text
+            if seen.state.is_final:
+                return seen, text
+            await asyncio.sleep(0.1)
+
+
+@pytest.mark.serial
+@pytest.mark.req("X-02", "K-03")
+def test_a_job_on_a_real_ray_is_submitted_once_followed_and_ends() -> None:
+    async def agent(url: str) -> None:
+        backend = RayBackend(Remote("cluster", "ray", url=url))
+        try:
+            assert (await backend.probe()).startswith("Ray 2.")
+            work = Work(
+                "smoke1", "Grüße, $HOME ✓", 'printf "%s\\n" "$TASKYARD_PROMPT" "$WHO"; exit 3', env={"WHO": "me"}
+            )
+            assert await backend.submit(work) == await backend.submit(work) == "smoke1"
+            seen, text = await followed(backend, "smoke1")
+        finally:
+            await backend.close()
+        assert (seen.state, text) == (RemoteState.FAILED, "Grüße, $HOME ✓\nme\n")
+        assert "exit code 3" in seen.error
+        assert seen.metadata["exit_code"] == 3
+
+    with cluster() as ray, ray.entered():
+        asyncio.run(agent(ray.url))
