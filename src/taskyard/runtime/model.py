@@ -88,6 +88,7 @@ class Job(NamedTuple):
     takes_input: bool = False  #: it has an input or a terminal that anybody can type into
     needs_input: bool = False
     is_paused: bool = False
+    is_disconnected: bool = False  #: its work goes on elsewhere, and nobody here can see it; why, and since when: facts
     left_running: bool = False  #: its command is over, and what that left behind goes on, as it may
     pid: int | None = None  #: of the command
     attempt: int = 1

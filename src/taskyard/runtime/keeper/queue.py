@@ -93,6 +93,8 @@ class Queue(Idle):
                 status = look(self._request.home, other).status
             except JobNotFound:
                 status = JobStatus.FAILED  # its folder was removed by hand: nobody can say that it completed
+            if not status.is_final:
+                return False  # its work goes on elsewhere, under another keeper
             if status is not JobStatus.COMPLETED:
                 self.refused = f"it was to run after job {other}, which {_HOW[status]}"
         return bool(self.refused)
