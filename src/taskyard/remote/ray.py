@@ -79,7 +79,7 @@ class RayJob(NamedTuple):
 
     def about(self) -> dict[str, object]:
         """What Ray says beside."""
-        return {"status": self.status, "exit_code": self.exit_code, "node": self.node, "metadata": self.metadata}
+        return {**self.metadata, "status": self.status, "exit_code": self.exit_code, "node": self.node}
 
 
 class RayBackend:
@@ -222,7 +222,12 @@ class RayBackend:
 
     async def _read(self, job: RayJob, at: Cursor) -> Reading:
         reading = Reading(at, job.entrypoint, job.id)
-        await self._fetch(job, "-1", reading.take)
+        try:
+            await self._fetch(job, "-1", reading.take)
+        except RemoteAway:
+            if not reading.has_news:
+                raise
+            reading.broke_off = True  # what came is told: over a slow line it would not come whole the next time either
         return reading
 
     async def _last_lines(self, job: RayJob, at: Cursor) -> Told:

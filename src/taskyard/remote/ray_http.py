@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import json
 from contextlib import asynccontextmanager
+from urllib.parse import urlsplit
 
 import httpx
 
@@ -25,10 +26,10 @@ if TYPE_CHECKING:
 
 #: Seconds until a connection is there, and between two pieces of an answer: the first submit to a new head takes three,
 #: and it waits ten for a node that does not answer.
-_CONNECT, _SILENCE = 10.0, 30.0
+_CONNECT, _SILENCE = 10.0, 20.0
 
 #: Seconds for a whole answer, however steadily it drips.
-_LONGEST = 120.0
+_LONGEST = 50.0
 
 #: Bytes of an answer, beside a log: it repeats the command and the environment, which Linux keeps below this.
 _LARGEST = 4 * 1024 * 1024
@@ -177,9 +178,9 @@ def _why(error: Exception) -> str:
 def _checked_url(remote: Remote) -> httpx.URL:
     setting, wanted = f"remotes.{remote.name}.url", "http:// or https:// and a host, such as http://head.example:8265"
     try:
-        url = httpx.URL(remote.url)
-    except httpx.InvalidURL as error:
-        raise BadValue(setting, "…", wanted) from error
+        url = httpx.URL(urlsplit(remote.url).geturl())  # each finds faults that the other does not
+    except (ValueError, httpx.InvalidURL):
+        raise BadValue(setting, "…", wanted) from None
     if url.userinfo:
         raise BadValue(setting, "…", "an address without a password: token_env or token_keyring says where a token is")
     if url.scheme not in ("http", "https") or not url.host or url.query or url.fragment:

@@ -19,7 +19,7 @@ from taskyard.typed import NamedTuple
 MOST_AT_ONCE = 4 * 1024 * 1024
 
 #: Bytes of a log that are followed. A log comes whole each time: of a longer one only the last lines are told.
-MOST_FOLLOWED = 64 * 1024 * 1024
+MOST_FOLLOWED = 32 * 1024 * 1024
 
 #: Bytes and lines of the end of a log that is longer than that.
 LAST_BYTES = 256 * 1024
@@ -85,6 +85,7 @@ class Reading:
         self._before = b""  #: the last bytes that were told, as they are in this log
         self._kept = bytearray()
         self.length = 0  #: bytes that came
+        self.broke_off = False  #: there is more, which did not come
 
     def take(self, piece: bytes) -> bool:
         """Take what comes next; whether more is wanted."""
@@ -96,6 +97,11 @@ class Reading:
         return len(self._kept) <= MOST_AT_ONCE and self.is_same
 
     @property
+    def has_news(self) -> bool:
+        """Whether anything came that was not told."""
+        return bool(self._kept) and self.is_same
+
+    @property
     def is_same(self) -> bool:
         """Whether the log is, as far as it came, the one that the cursor was made for."""
         return self._passed < self._cursor.offset or crc32(self._before) == self._cursor.mark
@@ -104,11 +110,12 @@ class Reading:
         """What is new: whole lines, and the last one as it is if the job is over. None: it is another log."""
         if self._passed < self._cursor.offset or not self.is_same:
             return None
-        found, is_all = bytes(self._kept[:MOST_AT_ONCE]), len(self._kept) <= MOST_AT_ONCE
+        found = bytes(self._kept[:MOST_AT_ONCE])
+        is_all = len(found) == len(self._kept) and not self.broke_off
         text, places = self._without_ours(found)
         end = len(text) if is_over and is_all else text.rfind(b"\n") + 1
         torn = b""
-        if not end and not is_all:  # a line longer than can be told at once
+        if not end and len(found) < len(self._kept):  # a line longer than can be told at once
             end, torn = _between_characters(text), b"\n"
         raw = end + sum(length for at, length in places if at < end)
         last = (self._before + found[:raw])[-_MARKED:]
