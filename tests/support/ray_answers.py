@@ -39,10 +39,10 @@ def recorded() -> dict[str, Recorded]:
 def record() -> dict[str, Recorded]:
     """Ask a real Ray all of it."""
     answers: dict[str, Recorded] = {}
-    with cluster(2) as ray, ray.entered(), httpx.Client(base_url=ray.url, timeout=30, trust_env=False) as client:
+    with cluster(2) as ray, ray.client.entered(), httpx.Client(base_url=ray.url, timeout=30, trust_env=False) as client:
         _record_one_node(ray, client, answers)
         _record_a_death(ray, client, answers)
-    with cluster(token="a-token-of-the-cluster") as ray, ray.entered():
+    with cluster(token="a-token-of-the-cluster") as ray, ray.client.entered():
         for name, headers in {"unauthorized": {}, "forbidden": {"authorization": "Bearer wrong"}}.items():
             asked = httpx.get(f"{ray.url}/api/version", headers=headers, timeout=30, trust_env=False)
             answers[name] = _recorded(asked)
@@ -84,14 +84,14 @@ def _record_one_node(ray: Cluster, client: httpx.Client, answers: dict[str, Reco
 
 
 def _record_a_death(ray: Cluster, client: httpx.Client, answers: dict[str, Recorded]) -> None:
-    there = {"entrypoint_resources": {f"node:{ray.machines[1].address}": 0.01}}
+    there = {"entrypoint_resources": {f"node:{ray.nodes[1].address}": 0.01}}
     client.post("/api/jobs/", json={"entrypoint": _SLOW, "submission_id": "there", **there})
     _until(client, "there", "RUNNING")
     node = client.get("/api/jobs/there").json()["driver_node_id"]
     log = {"node_id": node, "filename": "job-driver-there.log", "lines": "-1"}
     nodes = {"filter_keys": "node_id", "filter_predicates": "=", "filter_values": node}
     answers["node alive"] = _recorded(client.get("/api/v0/nodes", params=nodes))
-    ray.machines[1].power_off()
+    ray.nodes[1].power_off()
     answers["node away"] = _recorded(client.get("/api/v0/logs/file", params=log))
     _until(client, "there", "FAILED")
     answers["died with its node"] = _recorded(client.get("/api/jobs/there"))

@@ -263,4 +263,4 @@ class RayBackend:
 
 def _first_line(message: str) -> str:
     """What a message says before the end of the log, which Ray adds and which was told already."""
-    return message.strip().split("\n")[0].partition(", last available logs")[0].rstrip(": ")
+    return message.strip().split("\n")[0].partition(", last available logs")[0].rstrip(".: ")

@@ -6,29 +6,15 @@ import asyncio
 
 import pytest
 
-from support.ray_cluster import cluster
-from taskyard.remote.backend import RemoteState, Seen, Work
+from support.ray_cluster import cluster, followed
+from taskyard.remote.backend import RemoteState, Work
 from taskyard.remote.ray import RayBackend
-from taskyard.remote.remotes import Remote
-
-
-async def followed(backend: RayBackend, session: str) -> tuple[Seen, str]:
-    """Poll until it is over; how it ended, and all that it said."""
-    cursor, text = "", ""
-    async with asyncio.timeout(30):
-        while True:
-            seen = await backend.poll(session, cursor)
-            cursor, text = seen.cursor, text + seen.text
-            if seen.state.is_final:
-                return seen, text
-            await asyncio.sleep(0.1)
 
 
 @pytest.mark.serial
 @pytest.mark.req("X-02", "K-03")
 def test_a_job_on_a_real_ray_is_submitted_once_followed_and_ends() -> None:
-    async def agent(url: str) -> None:
-        backend = RayBackend(Remote("cluster", "ray", url=url))
+    async def agent(backend: RayBackend) -> None:
         try:
             assert (await backend.probe()).startswith("Ray 2.")
             work = Work(
@@ -42,5 +28,5 @@ def test_a_job_on_a_real_ray_is_submitted_once_followed_and_ends() -> None:
         assert "exit code 3" in seen.error
         assert seen.metadata["exit_code"] == 3
 
-    with cluster() as ray, ray.entered():
-        asyncio.run(agent(ray.url))
+    with cluster() as ray, ray.client.entered():
+        asyncio.run(agent(ray.backend()))
