@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -52,3 +53,14 @@ class FakePlace:
     def backend(self, token: str = "") -> FakeBackend:
         """What speaks to it."""
         return FakeBackend(self.remote(), token)
+
+
+def set_up(place: FakePlace, name: str = "here", *, token_env: str = "", **more: str) -> None:
+    """Name a place in this test's config.toml."""
+    config = Path(os.environ["XDG_CONFIG_HOME"]) / "taskyard" / "config.toml"
+    config.parent.mkdir(parents=True, exist_ok=True)
+    lines = [f"[remotes.{name}]", 'backend = "fake"', f'url = "file://{place.folder}"']
+    lines += [f'token_env = "{token_env}"'] if token_env else []
+    lines += [f'{key} = "{value}"' for key, value in more.items()]
+    with config.open("a") as file:
+        file.write("\n".join(lines) + "\n")

@@ -38,6 +38,7 @@ _KINDS = {
     "RUN": "runs",
     "TEAM": "teams",
     "ENGINE": "engines",
+    "REMOTE": "remotes",
 }
 
 #: The same for the options that may stand before any command.
@@ -176,6 +177,10 @@ def _known(kind: str, words: Sequence[str], verb: str) -> Iterable[Candidate]:
         from taskyard.cli import complete_teams
 
         return complete_teams.teams() if kind == "teams" else complete_teams.engines()
+    if kind == "remotes":
+        from taskyard.remote.remotes import remotes
+
+        return [(one.name, f"{one.backend} {one.url}") for one in remotes().values()]
     if kind not in ("ids", "agents", "labels"):
         return []
     listing = _listing(words)

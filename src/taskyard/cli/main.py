@@ -44,6 +44,7 @@ COMMANDS: Mapping[str, Row] = {
     "trust": Row("taskyard.cli.trust:TRUST", "Allow commands that came with a project or a task"),
     "doctor": Row("taskyard.cli.doctor:DOCTOR", "Explain what is wrong with a list, and repair it"),
     "agent": Row("taskyard.cli.agent:AGENT", "Have an agent work on a prompt, here or in the background"),
+    "remote": Row("taskyard.cli.remote", "Places elsewhere that run agents: list, check"),
     "engines": Row("taskyard.cli.agent:ENGINES", "What agents can run on"),
     "mcp": Row("taskyard.cli.mcp:MCP", "The tools for any model's client, over MCP"),
     "tui": Row("taskyard.cli.tui:TUI", "Everything live in a terminal: tasks, jobs, output, graph"),

@@ -1,13 +1,14 @@
 """
 An agent that works elsewhere: `remote_agent`.
 
-It is handed to a place that runs agents (`taskyard.remote`), under our job's id, and followed from here: a process below
-the job's keeper polls it, and appends what it says to the job's output. Whatever of that is killed, the session goes
-on; whoever looks at the job next has it followed again, from where its sidecar says (`kinds.remote.sidecar`).
+It is handed to a place that runs agents (`taskyard.remote`), under our job's id, and followed from here: a process
+below the job's keeper polls it, and appends what it says to the job's output. Whatever of that is killed, the session
+goes on; whoever looks at the job next has it followed again, from where its sidecar says (`kinds.remote.sidecar`).
 """
 
 from __future__ import annotations
 
+from taskyard import paths
 from taskyard.errors import BadText, BadValue
 from taskyard.kinds.checks import check_run
 from taskyard.names import check_name, check_text
@@ -28,8 +29,9 @@ if TYPE_CHECKING:
 #: Characters of a prompt, and of all that is kept beside it: places take no more.
 LONGEST_PROMPT, _LONGEST_METADATA = 200_000, 16_000
 
-#: Seconds that a place has to end a session: some ask its program first, and wait a while.
-GRACE = 10.0
+#: Seconds that a place has to end a session: some ask its program first, and wait a while. Everything together ends
+#: within five.
+GRACE = 4.5
 
 #: Seconds before a process that was killed is started again; twice as long each further time.
 _AGAIN = 0.2
@@ -43,7 +45,7 @@ class RemoteAgent(NamedTuple):
     remote_task_type: str = "remote-agent"  #: what kind of work: by this it is known when it is complete
     metadata: Mapping[str, str] = {}  #: kept with the session, and given to completion checkers; no place for secrets
     command: str = ""  #: the program that does it there, where the place runs programs; the place's own if empty
-    session: str | None = None  #: follow this session, which is there already, instead of beginning one
+    session: str | None = None  #: follow this session, which is there, and tell it the prompt, if there is one
     name: str | None = None  #: under which it is known
     description: str | None = None  #: one line for people; the prompt's first line if not given
     timeout: float | None = None  #: seconds until it is ended
@@ -60,6 +62,18 @@ class RemoteAgent(NamedTuple):
     def letter(self) -> str:
         """What its ids begin with."""
         return "r"
+
+    @classmethod
+    def resume(cls, job_id: str, prompt: str = "", *, home: str | None = None) -> Self:
+        """What follows the session of an agent elsewhere again, whose job is over; `prompt`, if any, is told it.
+
+        Raises:
+            JobNotFound: there is no such job.
+            Conflict: it is none of these, or not over, or never had a session.
+        """
+        from taskyard.kinds.remote.again import earlier
+
+        return cls(**earlier(home or paths.home(), job_id, prompt))  # type: ignore[arg-type]  # fields of an earlier one
 
     def wanted(self) -> Wanted:
         """What its keeper is asked for.

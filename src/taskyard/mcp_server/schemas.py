@@ -70,6 +70,7 @@ JOB: dict[str, Any] = {
     "signal": _MAYBE_NUMBER,
     "cause": _MAYBE_TEXT,
     "needs_input": {"type": "boolean"},
+    "disconnected": {**_TEXT, "description": "Its work goes on elsewhere, out of sight: since when, and why."},
     "prompt": _TEXT,
     "result": _TEXT,
     "error_text": _TEXT,
@@ -81,7 +82,16 @@ _USAGE: dict[str, Any] = {"type": "object", "additionalProperties": {"type": "in
 
 AGENT: dict[str, Any] = {
     name: JOB[name]
-    for name in ("task_id", "task_type", "status", "description", "output_file", "was_truncated", "needs_input")
+    for name in (
+        "task_id",
+        "task_type",
+        "status",
+        "description",
+        "output_file",
+        "was_truncated",
+        "needs_input",
+        "disconnected",
+    )
 } | {
     "name": {**_TEXT, "description": "By which SendMessage reaches it, beside its id."},
     "summary": {**_TEXT, "description": "What it is doing, in a sentence or two."},

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
 
     Metadata = Mapping[str, object]
-    Checker = Callable[[Metadata], str | None | Awaitable[str | None]]
+    Checker = Callable[[Metadata], str | Awaitable[str | None] | None]
 
 _GROUP = "taskyard.completion_checkers"
 

@@ -28,7 +28,6 @@ def next_wait(*, quiet: int = 0, trouble: int = 0, chance: float = 1.0) -> float
         chance: From 0 to 1, drawn by the caller.
     """
     if trouble > 0:
-        bound = min(_FIRST * 2 ** min(trouble - 1, _MOST_DOUBLINGS), _LONGEST)
+        bound = min(_FIRST * float(2 ** min(trouble - 1, _MOST_DOUBLINGS)), _LONGEST)
         return max(bound * chance, _LEAST)
-    slower: float = QUICK * _SLOWER ** min(quiet, _MOST_DOUBLINGS)
-    return min(slower, _SLOWEST)
+    return min(QUICK * float(_SLOWER ** min(quiet, _MOST_DOUBLINGS)), _SLOWEST)

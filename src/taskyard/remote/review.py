@@ -1,7 +1,7 @@
 """
 The review in what an ultrareview said. Pure.
 
-    system/hook_progress     what a hook of the session printed comes first: between <remote-review> tags, else all of it
+    system/hook_progress     what a hook of the session printed comes first: between <remote-review> tags, else all
     an assistant's message   between the tags
 
 What was printed in pieces is put together before it is looked at: a long review comes in two events, and may be cut

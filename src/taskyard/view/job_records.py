@@ -26,6 +26,7 @@ def job_json(job: Job) -> dict[str, object]:
         "paused_ms": None if job.end is not None and not job.end.proof else job.total_paused_ms,
         "waits_for": job.waits_for or None,
         "paused": job.is_paused,
+        "disconnected": job.is_disconnected,
         "left_running": job.left_running,
         "takes_input": job.takes_input,
         "needs_input": job.needs_input,

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from taskyard.runtime.context import JobContext
 
 #: Seconds that are left of a stop's grace for us to write down what came of it.
-_LAST = 1.5
+_LAST = 0.4
 
 #: Seconds between two looks whether it ended, and before a place that cannot be reached is tried again.
 _LOOK, _AGAIN = 0.1, 0.5

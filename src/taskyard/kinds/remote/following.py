@@ -99,8 +99,8 @@ class Following:
                 continue
             self._line.found()
             self._sidecar.save(session=session)
-        if not self._sidecar.may_have_begun:
-            self._sidecar.save()  # of a session that was there before us
+        if not self._sidecar.may_have_begun:  # a session that was there before us
+            self._sidecar.save(unsent=(self._spec.prompt,) if self._spec.prompt.strip() else ())
         self._context.tell(sessionId=self._sidecar.place.session)
         return None
 

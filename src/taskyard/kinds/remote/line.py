@@ -14,6 +14,7 @@ from taskyard.clock import now_ms
 from taskyard.errors import RemoteRefused, TaskyardError
 from taskyard.remote import backend_of
 from taskyard.remote.remotes import remote_named, token_of
+from taskyard.shapes import as_object
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -76,8 +77,7 @@ class Line:
     def lost(self, why: str) -> None:
         """Show that nobody answers."""
         self.troubles += 1
-        known = self._context.facts.known.get("disconnected")
-        since = known["since"] if isinstance(known, dict) and "since" in known else now_ms()
+        since = (as_object(self._context.facts.known.get("disconnected")) or {}).get("since") or now_ms()
         self._context.tell(disconnected={"since": since, "why": why[:_LONGEST_WHY]})
         if not self._is_lost:
             self._is_lost = True

@@ -209,7 +209,8 @@ class Loop:
 
     def _descend(self, cause: str, by: str, grace: float) -> int:
         if cause and self._request.resumes and "stopping" not in self._born.record:
-            self._born.change(stopping={"cause": cause, "by": by})  # its process is told so, and carries it out
+            # Its process is told so, and carries it out; if not in time, the next one does.
+            self._born.change(stopping={"cause": cause, "by": by, "grace": grace})
         self._ladder = Ladder(cause=cause, by=by, grace=grace, now=_now())
         self._unpaused()
         return self._ladder.begin(self._others.keepers())
