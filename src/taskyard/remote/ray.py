@@ -44,8 +44,8 @@ _NODE_ANSWERS = "10"
 _LONGEST_MESSAGE = 2000
 
 _FORGOTTEN = (
-    "Ray does not know this job any more: its head was restarted, which forgets every job, or somebody deleted it; "
-    "whether it goes on cannot be told"
+    "its head was restarted, which forgets every job, or somebody deleted this one there; "
+    "whether it still runs cannot be told"
 )
 _LOST_WITH_ITS_NODE = "its node is gone, and with it what was said after the last look"
 

@@ -12,6 +12,7 @@ from taskyard.remote.ray import RayBackend
 
 
 @pytest.mark.serial
+@pytest.mark.timeout(120)  # a head starts in four seconds, and in many more where others work hard
 @pytest.mark.req("X-02", "K-03")
 def test_a_job_on_a_real_ray_is_submitted_once_followed_and_ends() -> None:
     async def agent(backend: RayBackend) -> None:
