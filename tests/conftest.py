@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -17,10 +19,13 @@ from hypothesis import HealthCheck, settings
 from support.repo import SOURCE
 from support.scale import FULL
 
+if TYPE_CHECKING:
+    from support.postgres import Server
+
 #: Variables that would bring the outside in. TASKYARD_SOAK stays: it is ours, and tests read it.
 OUTSIDE = (
     "TASKYARD_", "CLAUDE_", "CLAUDECODE", "CODEX_", "GEMINI_", "OPENAI_", "ANTHROPIC_", "GOOGLE_", "XDG_", "GIT_",
-    "NO_COLOR", "FORCE_COLOR", "CLICOLOR", "COLUMNS",
+    "PG", "NO_COLOR", "FORCE_COLOR", "CLICOLOR", "COLUMNS",
 )  # fmt: skip
 
 # Thousands of processes are started here: what they import is compiled once, also where Python is told not to.
@@ -69,3 +74,24 @@ def outside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def plugin(monkeypatch: pytest.MonkeyPatch) -> None:
     """Somebody else's package that adds a kind of job, installed for every process that a test starts."""
     monkeypatch.setenv("PYTHONPATH", ":".join(filter(None, sys.path)))
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[Server]:
+    """A real PostgreSQL, for as long as the tests run."""
+    from support.postgres import server
+
+    with server() as made:
+        yield made
+
+
+@pytest.fixture
+def address(postgres: Server) -> Iterator[str]:
+    """The address of a database of the test's own, with our tables in it."""
+    from taskyard import heart
+    from taskyard.database import pool
+
+    made = postgres.new_database()
+    yield made
+    heart.forget(made)
+    pool.forget(made)

@@ -56,10 +56,10 @@ class FakePlace:
 
 
 def set_up(place: FakePlace, name: str = "here", *, token_env: str = "", **more: str) -> None:
-    """Name a place in this test's config.toml."""
+    """Name a place in this test's config.toml; it is polled often, as tests are short."""
     config = Path(os.environ["XDG_CONFIG_HOME"]) / "taskyard" / "config.toml"
     config.parent.mkdir(parents=True, exist_ok=True)
-    lines = [f"[remotes.{name}]", 'backend = "fake"', f'url = "file://{place.folder}"']
+    lines = [f"[remotes.{name}]", 'backend = "fake"', f'url = "file://{place.folder}"', "poll_seconds = 0.03"]
     lines += [f'token_env = "{token_env}"'] if token_env else []
     lines += [f'{key} = "{value}"' for key, value in more.items()]
     with config.open("a") as file:

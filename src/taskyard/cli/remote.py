@@ -52,7 +52,8 @@ def _facts(one: Remote) -> dict[str, object]:
 def _lines(found: Sequence[Remote]) -> Iterator[str]:
     from taskyard.remote.check import shown_url
 
-    names, kinds = (max(map(width, words), default=0) for words in zip(*((one.name, one.backend) for one in found)))
+    names = max((width(one.name) for one in found), default=0)
+    kinds = max((width(one.backend) for one in found), default=0)
     for one in found:
         token = (
             f"  token in ${one.token_env}" if one.token_env else "  token in the keyring" if one.token_keyring else ""

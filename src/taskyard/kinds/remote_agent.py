@@ -13,7 +13,8 @@ from taskyard.errors import BadText, BadValue
 from taskyard.kinds.checks import check_run
 from taskyard.names import check_name, check_text
 from taskyard.remote import backend_of
-from taskyard.remote.completion import SUBTYPES
+from taskyard.remote.completion import check_subtype
+from taskyard.remote.pace import quick_of
 from taskyard.remote.remotes import remote_named, token_of
 from taskyard.runtime.kind import Wanted
 from taskyard.typed import NamedTuple
@@ -86,6 +87,7 @@ class RemoteAgent(NamedTuple):
         """
         self._check()
         place = remote_named(self.remote)
+        quick_of(place)
         backend_of(place, token_of(place))
         known = {"remote": self.remote, "remoteTaskType": self.remote_task_type}
         return Wanted(
@@ -133,8 +135,7 @@ class RemoteAgent(NamedTuple):
         if not self.prompt.strip() and self.session is None:
             raise BadText("prompt", "is empty")
         check_text("prompt", self.prompt, longest=LONGEST_PROMPT)
-        if self.remote_task_type not in SUBTYPES:
-            raise BadValue("remote task type", self.remote_task_type, f"one of {', '.join(SUBTYPES)}")
+        check_subtype(self.remote_task_type)
         check_text("command", self.command, longest=10_000)
         for key, value in self.metadata.items():
             check_text("metadata", key, longest=200, allow_empty=False)

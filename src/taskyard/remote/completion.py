@@ -18,7 +18,6 @@ checker that all jobs shall know is published by a package:
 from __future__ import annotations
 
 from taskyard.errors import BadValue
-from taskyard.names import check_text
 from taskyard.shapes import as_number, as_object, as_text
 from taskyard.typed import cast
 
@@ -41,12 +40,22 @@ def register_completion_checker(remote_task_type: str, checker: Checker) -> None
     """Have `checker` asked at each poll of remote work of a subtype, in this process, in place of any other.
 
     Raises:
-        BadValue: it cannot be called.
+        BadValue: it cannot be called, or there is no such subtype.
     """
-    check_text("remote task type", remote_task_type, longest=100, allow_empty=False)
+    check_subtype(remote_task_type)
     if not callable(checker):
         raise BadValue("checker", checker, "something to call with the metadata")
     _registered[remote_task_type] = checker
+
+
+def check_subtype(remote_task_type: str) -> None:
+    """Refuse what is no kind of remote work.
+
+    Raises:
+        BadValue: names those there are.
+    """
+    if remote_task_type not in SUBTYPES:
+        raise BadValue("remote task type", remote_task_type, f"one of {', '.join(SUBTYPES)}")
 
 
 def checker_of(remote_task_type: str) -> Checker | None:

@@ -14,7 +14,6 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import secrets
 import sys
 
 from taskyard.disk import files
@@ -63,7 +62,7 @@ class Place:
 
     def _answered(self, asked: dict[str, object]) -> dict[str, object]:
         wanted = self._switch("token")
-        if wanted is not None and not secrets.compare_digest(wanted.encode(), as_text(asked.get("token")).encode()):
+        if wanted is not None and wanted != as_text(asked.get("token")):  # a place to play with: no secret to keep
             return {"refused": "401: it does not take this token", "advice": f"See {self._folder}/token."}
         try:
             return self._done(as_text(asked.get("verb")), asked)
@@ -94,7 +93,7 @@ class Place:
         maps = {key: _texts(asked.get(key)) for key in ("metadata", "env")}
         work = Work(texts["id"], texts["prompt"], texts["command"], maps["metadata"], maps["env"])
         if work.id not in self._of_work:
-            name = f"fake-{secrets.token_hex(6)}"
+            name = f"fake-{os.urandom(6).hex()}"
             session = self._sessions[name] = Session(work)
             self._of_work[work.id] = name
             self._running[name] = asyncio.create_task(session.run())

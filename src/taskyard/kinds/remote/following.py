@@ -83,7 +83,7 @@ class Following:
                 return Outcome(complete, facts={"notice": complete})
             if seen.state.is_final:
                 return self._outcome(seen)
-            await self._rest(next_wait(quiet=self._quiet))
+            await self._rest(next_wait(quick=self._line.quick, quiet=self._quiet))
 
     async def _begun(self) -> Outcome | None:
         """See that there is a session; None if so, else how that failed."""

@@ -13,6 +13,7 @@ import contextlib
 from taskyard.clock import now_ms
 from taskyard.errors import RemoteRefused, TaskyardError
 from taskyard.remote import backend_of
+from taskyard.remote.pace import QUICK, quick_of
 from taskyard.remote.remotes import remote_named, token_of
 from taskyard.shapes import as_object
 
@@ -52,6 +53,7 @@ class Line:
         self._token = ""
         self._is_lost = context.facts.known.get("disconnected") is not None
         self.troubles = 0  #: in a row
+        self.quick = QUICK  #: seconds between polls while there is something new
 
     async def ask(self, act: Callable[[RemoteBackend], Awaitable[T]], *, patience: float = PATIENCE) -> T:
         """What a place answers.
@@ -64,6 +66,7 @@ class Line:
                 place = remote_named(self._remote)
                 self._token = token_of(place)
                 self._backend = backend_of(place, self._token)
+                self.quick = quick_of(place)
             answer = await asyncio.wait_for(act(self._backend), patience)
         except TimeoutError:
             raise await self._troubled(f"no answer within {patience:.0f} s") from None

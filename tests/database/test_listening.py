@@ -1,0 +1,57 @@
+"""Hearing of others' changes: at once, by name, and nothing missed while the link was broken."""
+
+from __future__ import annotations
+
+import pytest
+
+from support.postgres import server
+from support.wait import until
+from taskyard.database.pool import Database, database
+
+pytestmark = pytest.mark.req("X-01")
+
+
+def test_what_others_tell_is_heard(address: str) -> None:
+    ear = database(address).ear
+    sound, other = ear.sound("news"), ear.sound("else")
+    began, silent = sound.wait(0, 10), other.wait(0, 10)
+    assert (began, silent) == (1, 1), "what is heard begins with a ring"
+
+    database(address).ask("SELECT pg_notify('news', '')")
+
+    assert sound.wait(began, 10) == began + 1
+    assert other.wait(silent, 0.01) == silent
+    assert ear.is_connected
+
+
+def test_a_wait_ends_in_time_without_a_sound(address: str) -> None:
+    sound = database(address).ear.sound("news")
+    count = sound.wait(0, 10)
+
+    assert sound.wait(count, 0.01) == count
+
+
+def test_a_link_that_is_made_again_rings_since_something_may_have_been_missed() -> None:
+    with server() as made:
+        yard = Database(made.address(), patience=30)
+        sound = yard.ear.sound("news")
+        count = sound.wait(0, 10)
+        made.stop()
+        until(lambda: not yard.ear.is_connected)
+        assert "cannot be reached" in yard.ear.why or yard.ear.why
+        made.start()
+        until(lambda: yard.ear.is_connected)
+
+        count = sound.wait(count, 10)
+        yard.ask("SELECT pg_notify('news', '')")
+        assert sound.wait(count, 10) > count
+        yard.close()
+
+
+def test_closing_wakes_whoever_waits(address: str) -> None:
+    yard = Database(address)
+    sound = yard.ear.sound("news")
+    count = sound.wait(0, 10)
+    yard.close()
+
+    assert sound.count > count
