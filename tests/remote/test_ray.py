@@ -75,7 +75,13 @@ def test_it_is_found_by_its_name(server: RayServer) -> None:
     assert isinstance(backend_of(Remote("cluster", "ray", url=server.url)), RayBackend)
 
 
-def test_a_probe_tells_the_version(server: RayServer) -> None:
+def test_a_probe_tells_the_version_and_how_many_nodes_there_are(server: RayServer) -> None:
+    assert ask(server, RayBackend.probe) == "Ray 2.60.0, 1 node"
+
+
+def test_a_probe_of_one_that_does_not_list_its_nodes_tells_the_version(server: RayServer) -> None:
+    server.instead["/api/v0/nodes"] = lambda handler: say(handler, "no route")
+
     assert ask(server, RayBackend.probe) == "Ray 2.60.0"
 
 

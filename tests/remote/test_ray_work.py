@@ -31,7 +31,11 @@ def variables(asked: dict[str, object]) -> dict[str, object]:
 
 def test_the_request_is_what_was_set_up_and_asked_for() -> None:
     remote = REMOTE._replace(
-        options={"entrypoint_num_cpus": 2, "runtime_env": {"pip": ["x"], "env_vars": {"A": "$HOME", "B": "1"}}}
+        options={
+            "poll_seconds": 2,
+            "entrypoint_num_cpus": 2,
+            "runtime_env": {"pip": ["x"], "env_vars": {"A": "$HOME", "B": "1"}},
+        }
     )
     work = Work("r1", "Go.", metadata={"task": "7"}, env={"B": "2"})
 

@@ -2,7 +2,7 @@
 Agents on a Ray cluster, by the plain REST of its dashboard: Ray itself is not needed here.
 
 A session is a job of Ray's whose submission id is our job's. Its state is asked of Ray Jobs; its log is read byte for
-byte from the node it ran on (docs/adr/0016-rays-log-as-bytes.md). A final state is told with the last of what it said,
+byte from the node it ran on (docs/adr/0017-rays-log-as-bytes.md). A final state is told with the last of what it said,
 never before.
 """
 
@@ -147,8 +147,10 @@ class RayBackend:
         await self._dashboard.close()
 
     async def probe(self) -> str:
-        """Its version; nothing is begun."""
-        return f"Ray {await self._version()}"
+        """Its version, and how many nodes it has; nothing is begun."""
+        version, nodes = await self._version(), await self._nodes({})
+        count = sum(_is_alive(node) for node in nodes or ())
+        return f"Ray {version}" + (f", {count} node{'s' * (count != 1)}" if nodes else "")
 
     async def _version(self) -> str:
         """The version of Ray; what answers otherwise is not Ray."""
@@ -195,7 +197,7 @@ class RayBackend:
         try:
             told = await (self._last_lines(job, at) if at.is_too_far else self._told(job, at))
         except _NoLog as problem:
-            if await self._is_alive(job.node):
+            if await self._is_there(job.node):
                 raise self._dashboard.away(f"the log of {job.id} cannot be read now: {problem}") from problem
             told, error = Told("", at), "; ".join(filter(None, (error, _LOST_WITH_ITS_NODE)))
         is_told = told.is_all and not (told.cursor.is_too_far and not told.cursor.is_end)
@@ -252,13 +254,20 @@ class RayBackend:
             raise _NoLog(self._dashboard.clean(last_line(said)))
         return None
 
-    async def _is_alive(self, node: str) -> bool:
-        """Whether a node is there, as far as the head knows: what is not known counts as alive."""
-        wanted = {"filter_keys": "node_id", "filter_predicates": "=", "filter_values": node}
+    async def _is_there(self, node: str) -> bool:
+        """Whether a node is there, as far as the head knows: what is not known counts as there."""
+        nodes = await self._nodes({"filter_keys": "node_id", "filter_predicates": "=", "filter_values": node})
+        return nodes is None or any(_is_alive(node) for node in nodes)
+
+    async def _nodes(self, wanted: dict[str, str]) -> list[object] | None:
+        """The nodes that the head knows of; None if it does not say."""
         async with self._dashboard.asked("GET", "/api/v0/nodes", query=wanted) as answer:
             told = as_object((await answer.json()).get("data")) if answer.status == 200 else None
-        nodes = as_list((as_object((told or {}).get("result")) or {}).get("result"))
-        return nodes is None or any(as_text((as_object(each) or {}).get("state")) != "DEAD" for each in nodes)
+        return as_list((as_object((told or {}).get("result")) or {}).get("result"))
+
+
+def _is_alive(node: object) -> bool:
+    return as_text((as_object(node) or {}).get("state")) != "DEAD"
 
 
 def _first_line(message: str) -> str:

@@ -41,6 +41,9 @@ _UNDO = """{0}="$(printf '%b.' "${0}")"; {0}="${{{0}%.}}"; export {0}; """
 _NUMBERS = ("entrypoint_num_cpus", "entrypoint_num_gpus", "entrypoint_memory")
 _TABLES = ("entrypoint_resources", "entrypoint_label_selector", "runtime_env")
 
+#: Settings of every place, which are not for Ray.
+_OURS = ("poll_seconds",)
+
 
 def checked_options(remote: Remote) -> dict[str, object]:
     """What every job there is to have, as the person set it up.
@@ -48,7 +51,8 @@ def checked_options(remote: Remote) -> dict[str, object]:
     Raises:
         BadValue: Ray has no such thing.
     """
-    for key, value in remote.options.items():
+    options = {key: value for key, value in remote.options.items() if key not in _OURS}
+    for key, value in options.items():
         setting = f"remotes.{remote.name}.{key}"
         if key not in _NUMBERS + _TABLES:
             near = nearest(key, [*_NUMBERS, *_TABLES]) or [*_NUMBERS, *_TABLES]
@@ -60,7 +64,7 @@ def checked_options(remote: Remote) -> dict[str, object]:
     for name, value in _variables(remote).items():
         if not isinstance(value, str):
             raise BadValue(f"remotes.{remote.name}.runtime_env.env_vars.{name}", value, "text")
-    return dict(remote.options)
+    return options
 
 
 def request_for(work: Work, remote: Remote) -> dict[str, object]:
