@@ -1,9 +1,9 @@
 """
-What Ray answers, recorded from a real one and kept in `tests/remote/ray_answers.json`.
+What Ray answers, recorded from a real one and kept in `tests/remote/ray/answers.json`.
 
     PYTHONPATH=tests:src .venv/bin/python -m support.ray_answers      # record it anew: a minute
 
-`tests/remote/ray/test_answers.py` compares the record with the Ray that is installed.
+`tests/remote/ray/test_real.py` compares the record with the Ray that is installed.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from support.ray_cluster import RAY, Cluster, cluster
 from support.repo import TESTS
 from taskyard.typed import NamedTuple
 
-FILE = TESTS / "remote" / "ray_answers.json"
+FILE = TESTS / "remote" / "ray" / "answers.json"
 
 _SLOW = "for i in $(seq 600); do echo tick $i; sleep 0.1; done"
 

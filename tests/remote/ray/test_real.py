@@ -24,7 +24,7 @@ from support.wait import until
 from taskyard.errors import RemoteRefused
 from taskyard.remote.backend import RemoteState, Seen, Work
 from taskyard.remote.ray import RayBackend
-from taskyard.remote.ray_work import LARGEST
+from taskyard.remote.ray.work import LARGEST
 from taskyard.remote.remotes import Remote
 from taskyard.testing import check_remote_backend
 

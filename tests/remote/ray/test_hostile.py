@@ -16,9 +16,8 @@ from hypothesis import strategies as st
 from support.ray_answers import recorded
 from support.ray_server import Instead, RayServer, ray_server, say, send
 from taskyard.errors import RemoteAway, RemoteRefused
-from taskyard.remote import ray_http
 from taskyard.remote.backend import RemoteState, Seen, Work
-from taskyard.remote.ray import RayBackend
+from taskyard.remote.ray import RayBackend, dashboard
 from taskyard.remote.remotes import Remote
 
 VERBS: dict[str, Callable[[RayBackend], Awaitable[object]]] = {
@@ -123,7 +122,7 @@ def test_an_answer_without_an_end_is_not_taken_in(server: RayServer, verb: str) 
 
 @pytest.mark.parametrize("verb", VERBS)
 def test_an_answer_that_drips_is_not_waited_for(server: RayServer, verb: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ray_http, "_LONGEST", 0.2)
+    monkeypatch.setattr(dashboard, "_LONGEST", 0.2)
 
     with pytest.raises(RemoteAway, match="does not answer in time"):
         ask(server, verb, dripping)

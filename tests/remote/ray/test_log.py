@@ -7,8 +7,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from taskyard.errors import BadValue
-from taskyard.remote import ray_log
-from taskyard.remote.ray_log import Cursor, LastLines, Reading, Told, begun_anew, read_cursor
+from taskyard.remote.ray import log as ray_log
+from taskyard.remote.ray.log import Cursor, LastLines, Reading, Told, begun_anew, read_cursor
 
 JOB, COMMAND = "r1", "my-agent --json"
 SETTING_UP = b"2026-11-16 21:07:53,497\tINFO job_manager.py:581 -- Runtime env is setting up.\n"

@@ -1,5 +1,5 @@
 """
-Agents on a Ray cluster, by the plain REST of its dashboard: Ray itself is not needed here.
+The verbs of a place, carried out by Ray.
 
 A session is a job of Ray's whose submission id is our job's. Its state is asked of Ray Jobs; its log is read byte for
 byte from the node it ran on (docs/adr/0017-rays-log-as-bytes.md). A final state is told with the last of what it said,
@@ -13,9 +13,9 @@ from urllib.parse import quote
 from taskyard.clock import elapsed
 from taskyard.errors import RemoteAway
 from taskyard.remote.backend import RemoteState, Seen
-from taskyard.remote.ray_http import Dashboard, last_line
-from taskyard.remote.ray_log import LAST_LINES, Cursor, LastLines, Reading, Told, begun_anew, read_cursor
-from taskyard.remote.ray_work import checked_options, request_for
+from taskyard.remote.ray.dashboard import Dashboard, last_line
+from taskyard.remote.ray.log import LAST_LINES, Cursor, LastLines, Reading, Told, begun_anew, read_cursor
+from taskyard.remote.ray.work import checked_options, request_for
 from taskyard.shapes import as_list, as_number, as_object, as_text
 from taskyard.typed import NamedTuple
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from support.ray_server import as_ray_sets
 from taskyard.errors import BadValue, RemoteRefused
 from taskyard.remote.backend import Work
-from taskyard.remote.ray_work import LARGEST, checked_options, request_for
+from taskyard.remote.ray.work import LARGEST, checked_options, request_for
 from taskyard.remote.remotes import Remote
 from taskyard.shapes import as_object
 

@@ -13,9 +13,9 @@ import pytest
 from support.ray_answers import recorded
 from support.ray_server import RayServer, ray_server, say, send
 from taskyard.errors import BadValue, RemoteAway, RemoteRefused, TaskyardError
-from taskyard.remote import backend_of, ray_log
+from taskyard.remote import backend_of
 from taskyard.remote.backend import RemoteState, Seen, Work
-from taskyard.remote.ray import RayBackend
+from taskyard.remote.ray import RayBackend, log
 from taskyard.remote.remotes import Remote
 from taskyard.testing import check_remote_backend
 
@@ -55,8 +55,8 @@ def job_says(server: RayServer, name: str, **changed: object) -> None:
     server.instead["/api/jobs/"] = lambda handler: say(handler, name, told)
 
 
-def log_says(server: RayServer, log: bytes) -> None:
-    server.instead["/api/v0/logs/file"] = lambda handler: send(handler, 200, log, "text/plain")
+def log_says(server: RayServer, said: bytes) -> None:
+    server.instead["/api/v0/logs/file"] = lambda handler: send(handler, 200, said, "text/plain")
 
 
 @pytest.mark.req("X-02")
@@ -206,7 +206,7 @@ def test_a_log_that_is_another_one_now_comes_from_its_beginning_and_says_so(serv
 def test_a_final_state_waits_for_the_last_of_a_log_that_comes_in_parts(
     server: RayServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(ray_log, "MOST_AT_ONCE", 1000)
+    monkeypatch.setattr(log, "MOST_AT_ONCE", 1000)
     lines = b"".join(b"line %d\n" % number for number in range(400))
     job_says(server, "failed")
     log_says(server, lines)
@@ -222,8 +222,8 @@ def test_a_final_state_waits_for_the_last_of_a_log_that_comes_in_parts(
 def test_of_a_log_that_is_too_long_the_beginning_and_the_last_lines_are_told(
     server: RayServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(ray_log, "MOST_FOLLOWED", 1000)
-    monkeypatch.setattr(ray_log, "LAST_BYTES", 100)
+    monkeypatch.setattr(log, "MOST_FOLLOWED", 1000)
+    monkeypatch.setattr(log, "LAST_BYTES", 100)
     log_says(server, b"".join(b"line %d\n" % number for number in range(400)))
     job_says(server, "running")
     first = polled(server)
