@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import gzip
 import json
 from collections.abc import Awaitable, Callable, Iterator
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import TypeVar
 
@@ -191,6 +193,33 @@ def test_a_job_that_never_wrote_anything_is_over_all_the_same(server: RayServer)
     assert polled(server).state is RemoteState.COMPLETED
 
 
+def test_a_log_that_comes_packed_is_not_unpacked(server: RayServer) -> None:
+    job_says(server, "running")
+    packed = gzip.compress(b"hello\n")
+    server.instead["/api/v0/logs/file"] = lambda handler: send(
+        handler, 200, packed, "text/plain", content_encoding="gzip"
+    )
+
+    with pytest.raises(RemoteRefused, match="packed"):
+        polled(server)
+
+
+def test_what_came_of_a_log_that_broke_off_is_told_and_the_job_is_not_over(server: RayServer) -> None:
+    job_says(server, "succeeded")
+
+    def breaks_off(handler: BaseHTTPRequestHandler) -> None:
+        handler.send_response(200)
+        handler.send_header("content-length", "1000")
+        handler.end_headers()
+        handler.wfile.write(b"one\ntwo\nthr")
+
+    server.instead["/api/v0/logs/file"] = breaks_off
+
+    seen = polled(server)
+
+    assert (seen.state, seen.text) == (RemoteState.RUNNING, "one\ntwo\n")
+
+
 def test_a_log_that_is_another_one_now_comes_from_its_beginning_and_says_so(server: RayServer) -> None:
     job_says(server, "running")
     log_says(server, b"one\ntwo\n")
@@ -267,6 +296,14 @@ def test_what_ray_refuses_says_why(server: RayServer) -> None:
     server.instead["/api/jobs/"] = lambda handler: say(handler, "bad metadata")
 
     with pytest.raises(RemoteRefused, match="TypeError: metadata values must be strings"):
+        ask(server, lambda backend: backend.submit(Work("r1", "Go.", "true")))
+
+
+def test_what_a_node_refuses_is_refused_though_the_head_calls_it_its_own_failure(server: RayServer) -> None:
+    said = recorded()["exists"].body.replace("already exists", "is no good")
+    server.instead["/api/jobs/"] = lambda handler: say(handler, "exists", said)
+
+    with pytest.raises(RemoteRefused, match="is no good"):
         ask(server, lambda backend: backend.submit(Work("r1", "Go.", "true")))
 
 
