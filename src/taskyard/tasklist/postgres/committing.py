@@ -17,7 +17,7 @@ from taskyard.tasklist.model import Act, Draft, Lease, Task
 from taskyard.tasklist.planning import Plan
 from taskyard.tasklist.postgres.mirror import Mirror
 from taskyard.tasklist.postgres.view import ListView
-from taskyard.tasklist.postgres.writes import COMMIT, Write, commit_values, new_op, writes
+from taskyard.tasklist.postgres.writes import ADD, COMMIT, Write, add_values, commit_values, new_op, writes
 from taskyard.typed import NamedTuple
 
 TYPE_CHECKING = False
@@ -96,9 +96,10 @@ class Committing:
     def add(self, draft: Draft, act: Act, lease: Lease | None) -> Task:
         """A new task that depends on nothing: no look is needed."""
         task = Task("0", *draft)
-        held = planning.current(task, lease)
-        op, write = new_op(), Write(None, False, True, task, held, 0)
-        _, new_id, at = self._sent([write], act, op, ListView(self.name, self.mirror.known, fresh=True, load=_nothing))
+        values = add_values(
+            self.list_id(), task, planning.current(task, lease), act, new_op(), host=self.host, silence=self.silence
+        )
+        new_id, at = self.database.ask(ADD, values)[0]
         return task._replace(id=str(new_id), created_at=at, updated_at=at, lease=lease)
 
     def carry_out(self, act: Act, plan: Planner, ids: Collection[str], release: Release) -> Planned:
@@ -128,7 +129,7 @@ class Committing:
         list_id = self.list_id()
 
         def work(link: Link) -> Planned:
-            link.execute("SELECT FROM list WHERE id = %s FOR UPDATE", [list_id])
+            link.execute("SELECT pg_advisory_xact_lock(lists_class(), %s)", [list_id])
             ask: Ask = lambda sql, values: link.execute(sql, values).fetchall()  # noqa: E731
             view = self.view(ids, fresh=True, ask=ask)
             return self._tried(act, plan, view, op, ask=ask)
@@ -187,7 +188,3 @@ class Committing:
 def _present(view: ListView, plan: Plan) -> dict[str, Task]:
     """The tasks of a plan as they were."""
     return {task_id: task for task_id in plan.after if (task := view.look(task_id)) is not None}
-
-
-def _nothing() -> Known:
-    raise AssertionError("a task that depends on nothing looks at nothing")

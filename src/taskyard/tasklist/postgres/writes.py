@@ -34,8 +34,11 @@ COMMIT: LiteralString = (
     " %s, %s, %s, %s, %s, %s)"
 )
 
+ADD: LiteralString = "SELECT new_id, at FROM add_task(%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)"
+
 CLAIM: LiteralString = (
-    "SELECT id, tick, at FROM claim_first(%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)"
+    "SELECT id, at, passed, is_old FROM claim_first(%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s,"
+    " %s)"
 )
 
 
@@ -93,10 +96,26 @@ def commit_values(
         [span_of(write.lease) for write in writes],
         host,
         round(silence * 1000),
-        act.by,
-        act.cause,
-        act.via,
-        act.note,
+        *act,
+        op,
+    ]
+
+
+def add_values(
+    list_id: int, task: Task, lease: Lease | None, act: Act, op: uuid.UUID, *, host: str, silence: float
+) -> list[object]:
+    """The values of `ADD`."""
+    return [
+        list_id,
+        task.status.value,
+        task.owner,
+        body_of(task),
+        lease_text(lease),
+        instance_of(lease),
+        span_of(lease),
+        host,
+        round(silence * 1000),
+        *act,
         op,
     ]
 
@@ -120,6 +139,7 @@ def is_plain_claim(before: Task, after: Task) -> bool:
 
 def claim_values(
     list_id: int,
+    since: int,
     ids: Sequence[str],
     seen: Sequence[tuple[str, int, str]],
     status: TaskStatus,
@@ -134,6 +154,7 @@ def claim_values(
     """The values of `CLAIM`; `seen`: tasks, their ticks, and about whom they were looked at."""
     return [
         list_id,
+        since,
         [int(task_id) for task_id in ids],
         [int(task_id) for task_id, _, _ in seen],
         [tick for _, tick, _ in seen],
@@ -145,9 +166,6 @@ def claim_values(
         span_of(lease),
         host,
         round(silence * 1000),
-        act.by,
-        act.cause,
-        act.via,
-        act.note,
+        *act,
         op,
     ]
