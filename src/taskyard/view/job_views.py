@@ -69,6 +69,11 @@ class JobView(NamedTuple):
     steps: tuple[Step, ...] = ()
 
     @property
+    def is_going_on(self) -> bool:
+        """Whether something can be seen to happen, if it runs."""
+        return not self.is_paused and not self.is_disconnected
+
+    @property
     def is_over(self) -> bool:
         """Whether nothing will change any more."""
         return self.state in ("completed", "failed", "killed")

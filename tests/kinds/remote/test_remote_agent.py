@@ -11,7 +11,7 @@ import pytest
 
 from support.fake_places import FakePlace
 from support.wait import until
-from taskyard import RemoteAgent
+from taskyard import RemoteAgent, Shell
 from taskyard.errors import BadText, BadValue, Conflict, RemoteNotFound
 from taskyard.runtime.events import Events
 from taskyard.runtime.folder import JobFolder
@@ -175,13 +175,7 @@ def test_a_session_that_is_there_is_followed_and_told_something(jobs: Jobs, plac
     third = jobs.wait(jobs.start(RemoteAgent.resume(first.id, home=jobs.home)).id, timeout=20)
     assert (third.facts["sessionId"], said(third)) == (session, ["one", "yes"])
     with pytest.raises(Conflict, match="is no agent elsewhere"):
-        RemoteAgent.resume(jobs.start(_shell()).id, home=jobs.home)
-
-
-def _shell() -> object:
-    from taskyard import Shell
-
-    return Shell("true")
+        RemoteAgent.resume(jobs.start(Shell("true")).id, home=jobs.home)
 
 
 @pytest.mark.req("K-03")

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import random
 import signal
+import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, suppress
 from pathlib import Path
 
 import pytest
 
+from support.disks import mounted
 from support.fake_places import FakePlace, set_up
 from support.jobs import kill_keeper
 from support.python import run_python
@@ -45,6 +49,15 @@ def started(jobs: Jobs, prompt: str, **more: object) -> Job:
     job = jobs.start(RemoteAgent(prompt, "here", **more))  # type: ignore[arg-type]
     until(lambda: lines(job))
     return job
+
+
+def fill(path: Path) -> None:
+    """Take every block that is left on a disk."""
+    fd = os.open(path, os.O_WRONLY | os.O_CREAT)
+    with suppress(OSError):
+        while os.write(fd, b"x" * 4096):
+            pass
+    os.close(fd)
 
 
 def kill_process(jobs: Jobs, job: Job) -> None:
@@ -221,6 +234,34 @@ def test_a_job_that_comes_after_it_waits_for_it_also_without_its_keeper(jobs: Jo
 
     assert jobs.wait(later.id, timeout=20).status is JobStatus.COMPLETED
     assert jobs.get(job.id).status is JobStatus.COMPLETED
+
+
+@pytest.mark.req("K-03")
+def test_a_look_from_inside_another_job_gives_it_a_keeper_that_survives_that_job(jobs: Jobs, place: FakePlace) -> None:
+    job = started(jobs, "one\n/ask More?")
+    kill_keeper(jobs, job)
+
+    looks = jobs.run(Shell([sys.executable, "-c", LOOK, jobs.home, job.id]), timeout=20)
+
+    assert Path(looks.output_file).read_text(encoding="utf-8") == "running\n"
+    assert looks.end is not None and (looks.end.exit_code, looks.end.leftovers, looks.end.survivors) == (0, 0, ())
+    assert keeper_of(JobFolder(jobs.home, job.id))
+    jobs.send(job.id, "no\n")
+    assert jobs.wait(job.id, timeout=20).status is JobStatus.COMPLETED
+
+
+@pytest.mark.req("K-03", "O-09")
+def test_what_it_says_while_the_disk_is_full_is_written_once_there_is_room(place: FakePlace) -> None:
+    with mounted("size=1m") as disk, closing(Jobs(str(disk / "home"), agent="ada")) as jobs:
+        job = started(jobs, "one\n/wait 0.3\n/count 30 0.01")
+        session = str(jobs.get(job.id).facts["sessionId"])
+        big = disk / "big"
+        fill(big)
+        until(lambda: "30" in asyncio.run(place.backend().poll(session)).text, what="that it said all")
+        big.unlink()
+
+        done = jobs.wait(job.id, timeout=30)
+        assert (done.status, lines(done)) == (JobStatus.COMPLETED, ["one", *numbers(30)])
 
 
 @pytest.mark.req("K-03")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 
+from taskyard.errors import StorageError
 from taskyard.kinds.agent_messages import received
 from taskyard.kinds.remote import results
 from taskyard.kinds.remote.checking import Checking
@@ -16,7 +17,7 @@ from taskyard.remote import ultraplan
 from taskyard.remote.backend import RemoteState, Work
 from taskyard.remote.pace import next_wait
 from taskyard.remote.remotes import remote_named
-from taskyard.runtime.kind import Outcome
+from taskyard.runtime.kind import Outcome, in_words
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -117,10 +118,15 @@ class Following:
         except Trouble as trouble:
             await self._wait_out(trouble)
             return None
-        self._line.found()
-        self._writing.add(seen.text, seen.cursor)
+        try:
+            self._writing.add(seen.text, seen.cursor)
+            self._line.found()
+            self._show(seen)
+        except (OSError, StorageError) as error:  # no room, perhaps: what it says is kept there meanwhile
+            self._writing = Writing(self._context, self._sidecar)
+            await self._wait_out(Trouble(f"what it says cannot be written here: {in_words(error)}"))
+            return None
         self._quiet = 0 if seen.text else self._quiet + 1
-        self._show(seen)
         return seen
 
     def _show(self, seen: Seen) -> None:

@@ -11,7 +11,7 @@ import asyncio
 import contextlib
 
 from taskyard.clock import now_ms
-from taskyard.errors import RemoteRefused, TaskyardError
+from taskyard.errors import RemoteRefused, StorageError, TaskyardError
 from taskyard.remote import backend_of
 from taskyard.remote.pace import QUICK, quick_of
 from taskyard.remote.remotes import remote_named, token_of
@@ -81,7 +81,8 @@ class Line:
         """Show that nobody answers."""
         self.troubles += 1
         since = (as_object(self._context.facts.known.get("disconnected")) or {}).get("since") or now_ms()
-        self._context.tell(disconnected={"since": since, "why": why[:_LONGEST_WHY]})
+        with contextlib.suppress(StorageError):  # a disk that is full may be why
+            self._context.tell(disconnected={"since": since, "why": why[:_LONGEST_WHY]})
         if not self._is_lost:
             self._is_lost = True
             self._context.progress(disconnected=True, why=why[:_LONGEST_WHY])
@@ -90,7 +91,8 @@ class Line:
         """Show that it is back."""
         if self._is_lost:
             self._is_lost = False
-            self._context.tell(disconnected=None)
+            with contextlib.suppress(StorageError):
+                self._context.tell(disconnected=None)
             self._context.progress(disconnected=False)
 
     async def close(self) -> None:

@@ -69,7 +69,9 @@ class Loop:
         except command.NotStarted as why:
             return self._ended("error", why.code, None, why.why)
         is_first = not (self._request.resumes and self._born.record.get("pid"))
-        began = {"startTime": now_ms()} if is_first else {"takesInput": self._request.stdin}
+        began = {"startTime": now_ms()} if is_first else {}
+        if self._request.resumes:
+            began["takesInput"] = self._request.stdin  # also where a keeper before us did not live to begin
         self._born.change(pid=self._pid, pidStart=process_start(self._pid), waitsFor="", **began)
         self._oom_kills = oom.kills()
         self._growth.arm()

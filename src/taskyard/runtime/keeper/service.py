@@ -94,8 +94,9 @@ def _keep(fd: int, answer: int) -> NoReturn:
             raise
         _say(answer, {"id": request.id, "pid": os.getpid()})
         _let_go(answer)
-        liveness.keep(request.id)
-        life.live(born, request, settings=_SETTINGS)
+        if born is not None:
+            liveness.keep(request.id)
+            life.live(born, request, settings=_SETTINGS)
         code = 0
     except BaseException as error:
         _last_words(error)
@@ -103,13 +104,16 @@ def _keep(fd: int, answer: int) -> NoReturn:
         os._exit(code)
 
 
-def _born(request: Request) -> Born:
-    """The job in our hands: a new one, or one whose keeper is gone."""
+def _born(request: Request) -> Born | None:
+    """The job in our hands: a new one, or one whose keeper is gone; None if somebody else was quicker."""
     folder = JobFolder(request.home, request.id)
     if request.again:
-        from taskyard.runtime.keeper.rebirth import Reborn
+        from taskyard.runtime.keeper.rebirth import NothingToKeep, Reborn
 
-        return Reborn(folder, inside=request.parent)
+        try:
+            return Reborn(folder, inside=request.parent)
+        except NothingToKeep:
+            return None
     return Born(
         folder,
         request.record,
