@@ -187,6 +187,24 @@ def test_a_job_whose_log_cannot_be_read_now_is_not_over_before_it_is(server: Ray
         polled(server)
 
 
+@pytest.mark.parametrize(("total", "is_lost"), [(0, False), (2, True)])
+def test_a_node_that_is_not_listed_is_gone_unless_the_head_lists_none_yet(
+    server: RayServer, total: int, is_lost: bool
+) -> None:
+    job_says(server, "succeeded")
+    listed = json.dumps({"data": {"result": {"total": total, "result": []}}})
+    server.instead |= {
+        "/api/v0/logs/file": lambda handler: say(handler, "no agent"),
+        "/api/v0/nodes": lambda handler: say(handler, "node dead", listed),
+    }
+
+    if is_lost:
+        assert "its node is gone" in polled(server).error
+    else:
+        with pytest.raises(RemoteAway):
+            polled(server)
+
+
 def test_a_job_that_never_wrote_anything_is_over_all_the_same(server: RayServer) -> None:
     job_says(server, "succeeded")
 

@@ -260,10 +260,11 @@ class RayBackend:
         return nodes is None or any(_is_alive(node) for node in nodes)
 
     async def _nodes(self, wanted: dict[str, str]) -> list[object] | None:
-        """The nodes that the head knows of; None if it does not say."""
+        """The nodes that the head knows of; None if it does not say, or knows of none at all: it has just started."""
         async with self._dashboard.asked("GET", "/api/v0/nodes", query=wanted) as answer:
             told = as_object((await answer.json()).get("data")) if answer.status == 200 else None
-        return as_list((as_object((told or {}).get("result")) or {}).get("result"))
+        found = as_object((told or {}).get("result")) or {}
+        return as_list(found.get("result")) if as_number(found.get("total")) else None
 
 
 def _is_alive(node: object) -> bool:
