@@ -38,6 +38,8 @@ _KINDS = {
     "RUN": "runs",
     "TEAM": "teams",
     "ENGINE": "engines",
+    "CALLER": "callers",
+    "SKILL": "skills",
     "REMOTE": "remotes",
 }
 
@@ -177,6 +179,10 @@ def _known(kind: str, words: Sequence[str], verb: str) -> Iterable[Candidate]:
         from taskyard.cli import complete_teams
 
         return complete_teams.teams() if kind == "teams" else complete_teams.engines()
+    if kind in ("callers", "skills"):
+        from taskyard.cli import complete_a2a
+
+        return complete_a2a.callers() if kind == "callers" else complete_a2a.skills()
     if kind == "remotes":
         from taskyard.remote.remotes import remotes
 

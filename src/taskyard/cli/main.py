@@ -46,6 +46,7 @@ COMMANDS: Mapping[str, Row] = {
     "agent": Row("taskyard.cli.agent:AGENT", "Have an agent work on a prompt, here or in the background"),
     "remote": Row("taskyard.cli.remote", "Places elsewhere that run agents: list, check"),
     "engines": Row("taskyard.cli.agent:ENGINES", "What agents can run on"),
+    "a2a": Row("taskyard.cli.a2a", "Agents of this machine for others, over A2A"),
     "mcp": Row("taskyard.cli.mcp:MCP", "The tools for any model's client, over MCP"),
     "tui": Row("taskyard.cli.tui:TUI", "Everything live in a terminal: tasks, jobs, output, graph"),
     "web": Row("taskyard.cli.web:WEB", "Lists, tasks and jobs in a browser, live"),
