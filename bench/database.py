@@ -115,4 +115,5 @@ def _filled(address: str, count: int) -> None:
             "INSERT INTO bare.task SELECT 1, n, 'pending', NULL, %s FROM generate_series(1, %s) AS n",
             [f'{{"subject": "Task", "description": "{DESCRIPTION}"}}', count],
         )
+        link.execute("UPDATE bare.list SET last = %s", [count])
         link.execute("VACUUM ANALYZE")

@@ -1,9 +1,10 @@
 -- Shared lists: tasks, who holds them, and the log of every change.
 --
--- Every write to a list goes through a function below, which holds the list's row until its statement is done. So the
+-- Every write to a list goes through a function below, which has the list for itself until its statement is done. So the
 -- writes of one list happen one after the other, in the order of `tick`, and whoever has seen tick N has seen all before
--- it. Locks are taken in one order: the list's advisory lock (shared), tasks by ascending id, the list's row. Whoever must
--- decide while nobody else writes takes the advisory lock for itself first. Every time is this server's.
+-- it. Locks are taken in one order: the advisory lock 7265834 of the list (shared), tasks by ascending id, its advisory
+-- lock 7265835, which is the right to write. (Advisory locks are handed on with one wake-up each; a row's would take two.)
+-- Whoever must decide while nobody else writes takes the first one for itself. Every time is this server's.
 
 CREATE TABLE list (
     id          integer GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
@@ -15,7 +16,7 @@ CREATE TABLE list (
 ) WITH (fillfactor = 50);
 
 CREATE TABLE task (
-    list        integer NOT NULL REFERENCES list ON DELETE CASCADE,
+    list        integer NOT NULL,
     id          bigint NOT NULL,
     tick        bigint NOT NULL,            -- of the last write to it or its lease
     is_gone     boolean NOT NULL,           -- removed; the rest is how it last was
@@ -37,7 +38,7 @@ CREATE INDEX task_by_end ON task (list, until) WHERE until IS NOT NULL;
 CREATE INDEX task_by_instance ON task (list, instance) WHERE instance IS NOT NULL;
 
 CREATE TABLE change (
-    list        integer NOT NULL REFERENCES list ON DELETE CASCADE,
+    list        integer NOT NULL,
     id          bigint NOT NULL,
     at          bigint NOT NULL,            -- epoch ms
     actor       text,
@@ -62,9 +63,6 @@ CREATE TABLE instance (
     host        text NOT NULL,
     until       timestamptz NOT NULL
 ) WITH (fillfactor = 50);
-
--- The class of the advisory locks of lists.
-CREATE FUNCTION lists_class() RETURNS integer LANGUAGE sql IMMUTABLE AS 'SELECT 7265834';
 
 -- Whether the holder of a task is gone.
 CREATE FUNCTION is_dead(p_instance text, p_until timestamptz) RETURNS boolean
@@ -97,6 +95,18 @@ BEGIN
         SELECT id INTO v_id FROM list WHERE name = p_name;
         PERFORM pg_notify('lists', p_name);
     END IF;
+    RETURN v_id;
+END $$;
+
+-- An id that is never given out again.
+CREATE FUNCTION reserve_id(p_list integer) RETURNS bigint
+LANGUAGE plpgsql AS $$
+DECLARE
+    v_id bigint;
+BEGIN
+    PERFORM pg_advisory_xact_lock_shared(7265834, p_list);
+    PERFORM pg_advisory_xact_lock(7265835, p_list);
+    UPDATE list SET last_id = last_id + 1 WHERE id = p_list RETURNING last_id INTO v_id;
     RETURN v_id;
 END $$;
 
@@ -134,9 +144,10 @@ DECLARE
     v_list   list%ROWTYPE;
     v_now    timestamptz;
 BEGIN
-    PERFORM pg_advisory_xact_lock_shared(lists_class(), p_list);
+    PERFORM pg_advisory_xact_lock_shared(7265834, p_list);
     PERFORM FROM task t WHERE t.list = p_list AND t.id = ANY (p_ids) ORDER BY t.id FOR UPDATE;
-    SELECT * INTO v_list FROM list l WHERE l.id = p_list FOR UPDATE;
+    PERFORM pg_advisory_xact_lock(7265835, p_list);
+    SELECT * INTO v_list FROM list l WHERE l.id = p_list;
     SELECT c.at, c.tasks[1] INTO at, new_id FROM change c WHERE c.op = p_op;
     IF FOUND THEN  -- the same request, whose answer was lost
         tick := v_list.tick;
@@ -197,16 +208,15 @@ BEGIN
     PERFORM pg_notify('list_' || p_list, commit_change.tick::text);
 END $$;
 
--- Holders are believed to live from now on for a while longer; who was heard of just now is not written down again.
+-- Holders are believed to live from now on for a while longer.
 CREATE FUNCTION believed(p_instances text[], p_host text, p_silence bigint) RETURNS void
 LANGUAGE plpgsql AS $$
 DECLARE
-    v_until  timestamptz := clock_timestamp() + p_silence * interval '1 ms';
-    v_enough timestamptz := v_until - p_silence * interval '0.1 ms';
-    v_id     text;
+    v_until timestamptz := clock_timestamp() + p_silence * interval '1 ms';
+    v_id    text;
 BEGIN
     FOREACH v_id IN ARRAY p_instances LOOP
-        CONTINUE WHEN v_id IS NULL OR EXISTS (SELECT FROM instance i WHERE i.id = v_id AND i.until > v_enough);
+        CONTINUE WHEN v_id IS NULL;
         INSERT INTO instance AS i (id, host, until) VALUES (v_id, p_host, v_until)
         ON CONFLICT (id) DO UPDATE SET until = greatest(i.until, excluded.until);
     END LOOP;
@@ -237,7 +247,8 @@ DECLARE
     v_change bigint;
     v_now    timestamptz;
 BEGIN
-    PERFORM pg_advisory_xact_lock_shared(lists_class(), p_list);
+    PERFORM pg_advisory_xact_lock_shared(7265834, p_list);
+    PERFORM pg_advisory_xact_lock(7265835, p_list);
     SELECT c.at, c.tasks[1] INTO at, new_id FROM change c WHERE c.op = p_op;
     IF FOUND THEN  -- the same request, whose answer was lost
         RETURN;
@@ -293,13 +304,9 @@ DECLARE
     v_id     bigint;
     v_now    timestamptz;
 BEGIN
-    PERFORM pg_advisory_xact_lock_shared(lists_class(), p_list);
+    PERFORM pg_advisory_xact_lock_shared(7265834, p_list);
     is_old := false;
     passed := '{}';
-    SELECT c.at, c.tasks[1] INTO at, id FROM change c WHERE c.op = p_op;
-    IF FOUND THEN  -- the same request, whose answer was lost
-        RETURN;
-    END IF;
     -- The task first, then the list: whoever waits for the list has a task of its own already.
     FOREACH v_id IN ARRAY p_ids LOOP
         SELECT * INTO v_task FROM task t WHERE t.list = p_list AND t.id = v_id FOR UPDATE SKIP LOCKED;
@@ -307,10 +314,14 @@ BEGIN
         passed := passed || v_id;
         v_id := NULL;
     END LOOP;
-    IF v_id IS NULL THEN
+    IF v_id IS NOT NULL THEN
+        PERFORM pg_advisory_xact_lock(7265835, p_list);
+    END IF;
+    SELECT c.at, c.tasks[1] INTO at, id FROM change c WHERE c.op = p_op;
+    IF FOUND OR v_id IS NULL THEN  -- found: the same request, whose answer was lost
         RETURN;
     END IF;
-    SELECT * INTO v_list FROM list l WHERE l.id = p_list FOR UPDATE;
+    SELECT * INTO v_list FROM list l WHERE l.id = p_list;
     -- A task that somebody else began is of no interest; one that is free again, new, done or gone may change the order.
     is_old := v_list.tick > p_since AND EXISTS (
         SELECT FROM task t WHERE t.list = p_list AND t.tick > p_since
@@ -333,6 +344,10 @@ BEGIN
     VALUES (p_list, v_list.changes, claim_first.at, p_actor, p_cause, p_via, p_note, p_op, ARRAY[v_id], ARRAY[p_status],
             ARRAY[p_owner], ARRAY[v_task.created_at], ARRAY[v_task.body]);
     UPDATE list l SET tick = v_list.tick + 1, changes = v_list.changes + 1, changed_at = claim_first.at WHERE l.id = p_list;
-    PERFORM believed(ARRAY[p_instance], p_host, p_silence);
+    IF p_instance IS NOT NULL AND NOT EXISTS (
+        SELECT FROM instance i WHERE i.id = p_instance AND i.until > v_now + p_silence * interval '0.9 ms'
+    ) THEN
+        PERFORM believed(ARRAY[p_instance], p_host, p_silence);
+    END IF;
     PERFORM pg_notify('list_' || p_list, (v_list.tick + 1)::text);
 END $$;

@@ -147,7 +147,7 @@ class Claiming:
         )
         number, at, passed, is_old = self._commits.database.ask(CLAIM, values)[0]
         self._passed.update(map(str, passed))
-        self._count = max(_FEW, min(_MANY, (4 if number is None else 2) * len(passed)))
+        self._count = max(_FEW, min(_MANY, len(passed) * 3 if number is None else len(passed) + 4))
         if number is None:
             return None, is_old
         self._passed.add(str(number))

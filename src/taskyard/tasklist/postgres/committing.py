@@ -90,8 +90,7 @@ class Committing:
 
     def reserve(self) -> str:
         """A fresh id, never given out again."""
-        statement = "UPDATE list SET last_id = last_id + 1 WHERE id = %s RETURNING last_id"
-        return str(self.database.ask(statement, [self.list_id()])[0][0])
+        return str(self.database.ask("SELECT reserve_id(%s)", [self.list_id()])[0][0])
 
     def add(self, draft: Draft, act: Act, lease: Lease | None) -> Task:
         """A new task that depends on nothing: no look is needed."""
@@ -129,7 +128,7 @@ class Committing:
         list_id = self.list_id()
 
         def work(link: Link) -> Planned:
-            link.execute("SELECT pg_advisory_xact_lock(lists_class(), %s)", [list_id])
+            link.execute("SELECT pg_advisory_xact_lock(7265834, %s)", [list_id])  # see the migration
             ask: Ask = lambda sql, values: link.execute(sql, values).fetchall()  # noqa: E731
             view = self.view(ids, fresh=True, ask=ask)
             return self._tried(act, plan, view, op, ask=ask)

@@ -37,8 +37,8 @@ COMMIT: LiteralString = (
 ADD: LiteralString = "SELECT new_id, at FROM add_task(%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)"
 
 CLAIM: LiteralString = (
-    "SELECT id, at, passed, is_old FROM claim_first(%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s,"
-    " %s)"
+    "SELECT id, at, passed, is_old FROM claim_first(%s, %s, %s::bigint[], %s::bigint[], %s::bigint[], %s::bigint[], %s,"
+    " %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)"
 )
 
 
@@ -89,7 +89,7 @@ def commit_values(
         [write.task.status.value for write in writes],
         [write.task.owner for write in writes],
         [body_of(write.task) for write in writes],
-        ["{" + ",".join(write.task.blocked_by) + "}" for write in writes],
+        [_array(write.task.blocked_by) for write in writes],
         [lease_text(write.lease) for write in writes],
         [write.losses for write in writes],
         [instance_of(write.lease) for write in writes],
@@ -118,6 +118,11 @@ def add_values(
         *act,
         op,
     ]
+
+
+def _array(numbers: Sequence[str]) -> str:
+    """Numbers as the server reads them, in a tenth of the time that the driver takes to make an array."""
+    return "{" + ",".join(numbers) + "}"
 
 
 def instance_of(lease: Lease | None) -> str | None:
@@ -155,10 +160,10 @@ def claim_values(
     return [
         list_id,
         since,
-        [int(task_id) for task_id in ids],
-        [int(task_id) for task_id, _, _ in seen],
-        [tick for _, tick, _ in seen],
-        [int(about) for _, _, about in seen],
+        _array(ids),
+        _array([task_id for task_id, _, _ in seen]),
+        _array([str(tick) for _, tick, _ in seen]),
+        _array([about for _, _, about in seen]),
         status.value,
         owner,
         lease_text(lease),
