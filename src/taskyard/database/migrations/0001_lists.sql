@@ -282,14 +282,6 @@ BEGIN
     PERFORM pg_notify('list_' || p_list, v_tick::text);
 END $$;
 
--- Whether a task that is offered waits for another.
-CREATE FUNCTION is_blocked(p_list integer, p_blockers bigint[]) RETURNS boolean
-LANGUAGE sql STABLE AS $$
-    SELECT p_blockers <> '{}' AND EXISTS (
-        SELECT FROM task b WHERE b.list = p_list AND b.id = ANY (p_blockers) AND NOT b.is_gone AND b.status <> 'completed'
-    )
-$$;
-
 -- The first task that is offered and waits for none is somebody's from now on; `id` is NULL if there is none. Nothing is
 -- done while the holder of some task has fallen silent (`is_lost`): what it held may be the first. (Those who said that
 -- they go are found by `dead_in`, which looks at every task that is held.)
@@ -317,27 +309,35 @@ LANGUAGE plpgsql AS $$
 DECLARE
     v_list   list%ROWTYPE;
     v_task   task%ROWTYPE;
+    v_silent text;
     v_now    timestamptz;
 BEGIN
     PERFORM pg_advisory_xact_lock_shared(7265834, p_list);
     v_now := clock_timestamp();
-    is_lost := EXISTS (SELECT FROM task t WHERE t.list = p_list AND t.until < v_now) OR EXISTS (
-        SELECT FROM instance i JOIN task t ON t.list = p_list AND t.instance = i.id WHERE i.until < v_now
-    );
+    is_lost := EXISTS (SELECT FROM task t WHERE t.list = p_list AND t.until < v_now);
+    FOR v_silent IN SELECT i.id FROM instance i WHERE i.until < v_now LOOP  -- few, however much is held
+        is_lost := is_lost OR EXISTS (SELECT FROM task t WHERE t.list = p_list AND t.instance = v_silent);
+    END LOOP;
     IF is_lost THEN
         RETURN;
     END IF;
     LOOP
         -- The task first, then the right to write: whoever waits for that has a task of its own already.
         SELECT * INTO v_task FROM task t
-        WHERE t.list = p_list AND t.is_offered AND NOT is_blocked(p_list, t.blocked_by)
-        ORDER BY t.priority, t.id LIMIT 1 FOR UPDATE SKIP LOCKED;
+        WHERE t.list = p_list AND t.is_offered AND (t.blocked_by = '{}' OR NOT EXISTS (
+            SELECT FROM task b
+            WHERE b.list = p_list AND b.id = ANY (t.blocked_by) AND NOT b.is_gone AND b.status <> 'completed'
+        ))
+        ORDER BY t.priority, t.id LIMIT 1 FOR UPDATE OF t SKIP LOCKED;
         IF NOT FOUND THEN
             EXIT;
         END IF;
         PERFORM pg_advisory_xact_lock(7265835, p_list);
         -- What it waits for may have been opened again before we could write; from now on it cannot.
-        EXIT WHEN NOT is_blocked(p_list, v_task.blocked_by);
+        EXIT WHEN v_task.blocked_by = '{}' OR NOT EXISTS (
+            SELECT FROM task b
+            WHERE b.list = p_list AND b.id = ANY (v_task.blocked_by) AND NOT b.is_gone AND b.status <> 'completed'
+        );
     END LOOP;
     SELECT c.at, c.tasks[1], c.created[1], c.bodies[1] INTO at, id, created_at, body FROM change c WHERE c.op = p_op;
     IF FOUND OR v_task.id IS NULL THEN  -- found: the same request, whose answer was lost

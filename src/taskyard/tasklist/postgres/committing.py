@@ -16,7 +16,7 @@ from taskyard.tasklist import planning
 from taskyard.tasklist.model import Act, Draft, Lease, Task
 from taskyard.tasklist.planning import Plan
 from taskyard.tasklist.postgres.mirror import Mirror
-from taskyard.tasklist.postgres.rows import task_of
+from taskyard.tasklist.postgres.rows import lease_of, task_of
 from taskyard.tasklist.postgres.view import ListView
 from taskyard.tasklist.postgres.writes import (
     ADD,
@@ -35,6 +35,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     import uuid
     from collections.abc import Callable, Collection
+    from typing import LiteralString
 
     from taskyard.config import Settings
     from taskyard.database.connection import Link
@@ -53,6 +54,14 @@ _TRIES, _PAUSE = 6, 0.01
 
 #: The most that a transaction which holds the list is tried: the dead that it finds are released outside of it.
 _HELD_TRIES = 20
+
+
+_HOLDERS: LiteralString = """
+    SELECT dead_in(l.id), h.lease FROM list l LEFT JOIN LATERAL (
+        SELECT DISTINCT ON (t.instance) t.lease FROM task t JOIN instance i ON i.id = t.instance AND i.host = %s
+        WHERE t.list = l.id AND t.instance IS NOT NULL ORDER BY t.instance
+    ) h ON true WHERE l.name = %s
+"""
 
 
 class Planned(NamedTuple):
@@ -97,6 +106,12 @@ class Committing:
         if self.mirror.list_id is None:
             self.mirror.list_id = int(self.database.ask("SELECT list_named(%s)", [self.name])[0][0])
         return self.mirror.list_id
+
+    def holders(self) -> tuple[list[int], list[Lease]]:
+        """Tasks whose holders are gone by the server's clock, and a lease of each holder on this machine."""
+        rows = self.database.ask(_HOLDERS, [self.host, self.name])
+        leases = [lease_of(text) for _, text in rows if text is not None]
+        return (rows[0][0] if rows else []), [lease for lease in leases if lease is not None]
 
     # -- writing -------------------------------------------------------------------------------
 

@@ -44,9 +44,7 @@ class Row(NamedTuple):
     @property
     def lease(self) -> Lease | None:
         """Who holds it, dead or alive; read when somebody asks, as most are never asked about."""
-        if self.lease_text is None:
-            return None
-        return current(self.task, lease_from(as_object(json.loads(self.lease_text)) or {}))
+        return None if self.lease_text is None else current(self.task, lease_of(self.lease_text))
 
 
 def row(columns: Sequence[Any], before: Row | None = None) -> tuple[str, Row]:
@@ -95,6 +93,11 @@ def body_of(task: Task) -> str:
         "metadata": task.metadata or None,
     }
     return _encode({name: value for name, value in fields.items() if value is not None})
+
+
+def lease_of(text: str) -> Lease | None:
+    """The lease in a text."""
+    return lease_from(as_object(json.loads(text)) or {})
 
 
 def lease_text(lease: Lease | None) -> str | None:

@@ -43,6 +43,9 @@ _MANY = 1000
 #: Seconds after which whoever claims one task after the other asks the kernel again who of this machine is gone.
 _LOOK_EVERY = 1.0
 
+#: How often what the dead held is brought back before one is told that nothing is free.
+_LOOKS = 5
+
 
 class PostgresStore:
     """One list in one database."""
@@ -91,7 +94,6 @@ class PostgresStore:
     def _up_to_date(self) -> Known:
         """Everything as it is now; what the dead held is back in the pool."""
         known = self._mirror.everything()
-        self._looked_at = elapsed()
         return self._mirror.everything() if self._release_dead(known) else known
 
     def _release_dead(self, known: Known) -> bool:
@@ -205,15 +207,22 @@ class PostgresStore:
     def _claim_first(self, claim: Claim, act: Act) -> Task | None:
         """The first task that is offered to everybody: the server knows it, and has it claimed by one and no other."""
         if elapsed() - self._looked_at > _LOOK_EVERY:
-            self._up_to_date()
-        while True:
+            self._release_the_gone()
+        for _ in range(_LOOKS):
             is_lost, found = self._commits.claim_first(claim, act)
             if found is not None:
                 return self._held(found)
-            # Somebody who is gone may hold the first, by the server's clock or by our kernel's word.
-            known = self._mirror.everything()
-            if not self._release_dead(known) and not is_lost:
-                return None
+            if not self._release_the_gone() and not is_lost:
+                return None  # nobody who is gone holds anything either
+        return None
+
+    def _release_the_gone(self) -> bool:
+        """Give back what the dead hold; whether there was anything. Without any, that costs little."""
+        self._looked_at = elapsed()
+        dead, holders = self._commits.holders()
+        if not dead and not any(self._alive(lease) is False for lease in holders):
+            return False
+        return self._release_dead(self._mirror.everything())
 
     def link(self, edges: Sequence[Edge], act: Act) -> None:
         """Make each (blocker, blocked) wait: all edges or none."""
