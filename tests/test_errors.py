@@ -55,6 +55,7 @@ MADE: list[tuple[errors.TaskyardError, str, int]] = [
     (errors.Untrusted("A hook", "./h", "taskyard trust"), "untrusted", 5),
     (errors.PathsOverlap("7", "8", "bob", ["src"]), "paths_overlap", 5),
     (errors.AlreadyExists("a task", "#7"), "already_exists", 5),
+    (errors.ListNotEmpty("release", 2), "list_not_empty", 5),
     (errors.NothingToRestore("7", list_name="plan"), "already_exists", 5),
     (errors.TeamHasLivingMembers("t", ["bob"]), "team_has_living_members", 5),
     (errors.Busy("list 'plan'", "process 5", 1.5), "busy", 75),

@@ -55,6 +55,7 @@ if TYPE_CHECKING:
     from taskyard.errors import JobNotFound as JobNotFound
     from taskyard.errors import KindNotFound as KindNotFound
     from taskyard.errors import LeaseLost as LeaseLost
+    from taskyard.errors import ListNotEmpty as ListNotEmpty
     from taskyard.errors import ListNotFound as ListNotFound
     from taskyard.errors import MemberNotStarted as MemberNotStarted
     from taskyard.errors import MissingExtra as MissingExtra
@@ -166,6 +167,7 @@ __all__ = [
     "KindNotFound",
     "Lease",
     "LeaseLost",
+    "ListNotEmpty",
     "ListNotFound",
     "Listing",
     "MemberNotStarted",

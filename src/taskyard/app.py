@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 
 from taskyard import config, paths
-from taskyard.places import chosen_store, folder_of, mail_of, store_of, teams_of
+from taskyard.places import chosen_store, folder_of, lists_of, mail_of, store_of, teams_of
 from taskyard.surroundings import Surroundings, hook_files
 from taskyard.tasklist.service import TaskList
 
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from taskyard.identity import Identity
+    from taskyard.lists.protocol import Lists
     from taskyard.runtime.events import Events
     from taskyard.runtime.jobs import Jobs
     from taskyard.runtime.notices import Outbox
@@ -42,10 +43,11 @@ class Yard:
         via: str,
         is_main: bool | None,
         report: Callable[[str], None],
+        lists: Callable[[], Lists],
         sharing: Yard | None = None,
         tasks_dir: str | None = None,
     ) -> None:
-        self.tasks_dir = tasks_dir  #: the folder with this list and others; None: it lives in a store of its own
+        self.tasks_dir = tasks_dir  #: the folder with this list and others; None: it does not live in files
         self.settings = settings
         self.home = home
         self._identity = identity
@@ -57,6 +59,8 @@ class Yard:
         self._is_guest = False
         self._post: Mail | None = None
         self._jobs: Jobs | None = None
+        self._find_lists = lists
+        self._lists: Lists | None = None
         self._sharing = sharing
         outside = Surroundings(self, identity, report, is_main=is_main)
         self.tasks = TaskList(store, settings=settings, outside=outside, agent=identity.agent, via=via)
@@ -66,6 +70,13 @@ class Yard:
     def agent(self) -> str | None:
         """The name this yard acts under: as given, or with a number if another living instance has it."""
         return self._identity.agent
+
+    @property
+    def lists(self) -> Lists:
+        """All lists of the same place: their names, and what is on them."""
+        if self._lists is None:
+            self._lists = self._find_lists()
+        return self._lists
 
     @property
     def mail(self) -> Mail:
@@ -145,6 +156,7 @@ class Yard:
             via=self._via,
             is_main=self._is_main,
             report=self._report,
+            lists=lambda: self.lists,
             sharing=self,
             tasks_dir=self.tasks_dir,
         )
@@ -213,9 +225,7 @@ def open(
     """
     from taskyard.identity import Identity
 
-    settings = config.load()
-    home = paths.home()
-    folder = folder_of(tasks_dir)
+    settings, home, folder = config.load(), paths.home(), folder_of(tasks_dir)
     chosen = chosen_store(store, has_folder=tasks_dir is not None, settings=settings)
     if isinstance(chosen, str):
         settings = settings._replace(store=chosen)  # mail, teams and names are where the list is
@@ -223,8 +233,9 @@ def open(
     def of_list(name: str) -> TaskStore:
         return store_of(chosen, folder, name, settings, foreign_writers)
 
+    own = of_list(paths.list_name(list))
     return Yard(
-        of_list(paths.list_name(list)),
+        own,
         beside=of_list,
         settings=settings,
         home=home,
@@ -232,6 +243,7 @@ def open(
         via=via,
         is_main=is_main,
         report=report if report is not None else _to_stderr,
+        lists=lambda: lists_of(own if chosen == "memory:" else chosen, folder, settings),
         sharing=sharing,
         tasks_dir=folder if chosen == "files" else None,
     )
@@ -266,6 +278,7 @@ def for_teammate(store: TaskStore, *, home: str, settings: config.Settings, repo
         via="api",
         is_main=None,
         report=report,
+        lists=lambda: lists_of(store, "", settings),
     )
 
 

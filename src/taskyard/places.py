@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from taskyard.database.pool import Database
     from taskyard.instances import Instance
+    from taskyard.lists.protocol import Lists
     from taskyard.tasklist.list_files import ListFiles
     from taskyard.tasklist.mail import Mail
     from taskyard.tasklist.model import Lease
@@ -124,6 +125,39 @@ def chosen_store(store: TaskStore | str | None, *, has_folder: bool, settings: c
     if store is not None:
         return store
     return "files" if has_folder else settings.store
+
+
+def lists_of(store: TaskStore | str, folder: str, settings: config.Settings) -> Lists:
+    """All lists of the place where a store keeps its own.
+
+    Raises:
+        BadValue, MissingExtra: as `store_of`.
+    """
+    if store == "files":
+        from taskyard.lists.in_folder import ListsInFolder
+
+        return ListsInFolder(folder)
+    if not isinstance(store, str) or store == "memory:":
+        from taskyard.lists.on_its_own import ListOnItsOwn
+
+        return ListOnItsOwn(store_of(store, folder, "memory", settings, None))
+    from taskyard.lists.in_database import ListsInDatabase
+
+    return ListsInDatabase(store, settings)
+
+
+def lists_here(tasks_dir: str | os.PathLike[str] | None = None) -> Lists:
+    """All lists that `open` would find, for those who only look: files where a folder is named, else what is set up."""
+    settings = config.load()
+    chosen = chosen_store(None, has_folder=tasks_dir is not None, settings=settings)
+    return lists_of(chosen, folder_of(tasks_dir), settings)
+
+
+def folder_for_others(tasks_dir: str | os.PathLike[str] | None, settings: config.Settings) -> str | None:
+    """The folder of lists that another process is to be told of; None: it finds the lists by its settings."""
+    if tasks_dir is None and settings.store != "files":
+        return None
+    return os.path.abspath(folder_of(tasks_dir))
 
 
 def files_of(folder: str, name: str, settings: config.Settings, foreign: bool | None = None) -> ListFiles:

@@ -28,7 +28,7 @@ def test_a_request_is_private_is_taken_once_and_brings_its_surroundings(
     monkeypatch.setenv("TASKYARD_JOB", "t00000000")
     monkeypatch.setenv("TERM", "before")
     monkeypatch.chdir(tmp_path)
-    path = asking.written(home, WISH, ["ada"], tasks_dir=str(tmp_path / "tasks"))
+    path = asking.written(home, WISH, ["ada"], place={"TASKYARD_TASKS_DIR": str(tmp_path / "tasks")})
     assert stat.S_IMODE(os.stat(path).st_mode) == 0o600
 
     before = dict(os.environ)
@@ -51,7 +51,7 @@ def test_a_request_is_private_is_taken_once_and_brings_its_surroundings(
 
 
 def test_the_first_word_counts_and_nothing_stays(home: str) -> None:
-    path = asking.written(home, WISH, ["ada"], tasks_dir=None)
+    path = asking.written(home, WISH, ["ada"], place={})
     assert asking.heard(path) is None
     asking.say(f"{path}.said", error="no engine")
     asking.say(f"{path}.said", jobs={"ada": "t00000000"})
@@ -69,7 +69,7 @@ def test_what_is_no_request_is_refused(tmp_path: Path, text: str) -> None:
 
 
 def test_what_somebody_left_long_ago_is_removed(home: str) -> None:
-    old = asking.written(home, WISH, ["ada"], tasks_dir=None)
+    old = asking.written(home, WISH, ["ada"], place={})
     os.utime(old, (1, 1))
-    new = asking.written(home, WISH, ["ben"], tasks_dir=None)
+    new = asking.written(home, WISH, ["ben"], place={})
     assert os.listdir(f"{home}/starting") == [os.path.basename(new)]

@@ -12,6 +12,7 @@ from taskyard.checkup import doctor
 
 if TYPE_CHECKING:
     from taskyard.app import Yard
+    from taskyard.checkup.shared import SharedDoctor
     from taskyard.tasklist.doctor import Doctor, Finding, Repair
 
 
@@ -25,7 +26,9 @@ class SickList:
         self.yard: Yard = taskyard.open(
             tasks_dir=root / "tasks", list="crew", agent="ada", is_person=True, foreign_writers=foreign
         )
-        self.doctor: Doctor = doctor(tasks_dir=root / "tasks", list="crew", agent="ada", foreign_writers=foreign)
+        self.doctor: Doctor | SharedDoctor = doctor(
+            tasks_dir=root / "tasks", list="crew", agent="ada", foreign_writers=foreign
+        )
 
     def tasks(self, count: int) -> list[str]:
         """So many new tasks; their ids."""

@@ -10,11 +10,16 @@ from pathlib import Path
 
 import taskyard
 
+#: Where lists are instead, for tests of what does not depend on it: a database.
+STORE: str | None = None
+
 
 def open_yard(
     folder: Path, agent: str | None = None, *, list: str = "plan", foreign: bool = False, person: bool = False
 ) -> taskyard.Yard:
-    """The list `plan` in `folder`."""
+    """The list `plan` in `folder`, or in the store of the moment."""
+    if STORE is not None:
+        return taskyard.open(store=STORE, list=list, agent=agent, is_person=person)
     return taskyard.open(tasks_dir=folder, list=list, agent=agent, foreign_writers=foreign, is_person=person)
 
 

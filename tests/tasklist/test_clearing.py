@@ -11,6 +11,8 @@ from support.cli import taskyard as run
 from support.yards import open_yard
 from taskyard.tasklist.extras import EXTRAS
 
+pytestmark = pytest.mark.usefixtures("store")
+
 FIELDS: dict[str, object] = {
     "priority": 2,
     "labels": ["db"],

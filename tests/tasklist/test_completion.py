@@ -17,6 +17,8 @@ from support.yards import open_yard, yards
 from taskyard.errors import AcceptanceFailed, Blocked, Cancelled, HookRefused, Untrusted
 from taskyard.trust import trust_command
 
+pytestmark = pytest.mark.usefixtures("store")
+
 
 def hook(outside: Path, event: str, command: str) -> None:
     """A hook of the user's own, which needs no trust."""
@@ -29,6 +31,7 @@ def python(code: str) -> str:
     return f"{sys.executable} -c {json.dumps(code)}"
 
 
+@pytest.mark.in_files
 @pytest.mark.req("L-04", "H-01")
 @pytest.mark.parametrize("event", ["TaskCreated", "TaskCompleted"])
 def test_no_lock_is_held_while_a_hook_runs_so_it_may_use_the_list_itself(
@@ -68,6 +71,7 @@ def test_a_refused_task_was_never_visible_and_its_id_is_spent(tmp_path: Path, ou
         assert yard.tasks.create("c").id == "3"
 
 
+@pytest.mark.in_files
 @pytest.mark.req("H-01")
 def test_a_refused_completion_saves_nothing_of_the_update(tmp_path: Path, outside: Path) -> None:
     with open_yard(tmp_path, "ada") as yard:

@@ -10,12 +10,15 @@ from pathlib import Path
 import pytest
 
 import taskyard
+from support.yards import open_yard
 from taskyard.clock import now_ms
 from taskyard.disk.kernel_lock import RangeLock
 
+pytestmark = pytest.mark.usefixtures("store")
+
 
 def opened(tmp_path: Path, agent: str | None) -> taskyard.Yard:
-    return taskyard.open(tasks_dir=tmp_path, list="claims", agent=agent)
+    return open_yard(tmp_path, agent, list="claims")
 
 
 @pytest.mark.req("L-09", "L-01")
@@ -124,6 +127,7 @@ def test_releasing_what_an_agent_had_passes_over_what_it_no_longer_has(
         assert [task.id for task in lead.tasks.release_all("ada")] == ["3"]
 
 
+@pytest.mark.in_files
 @pytest.mark.req("L-09", "L-04")
 def test_a_task_that_somebody_has_locked_keeps_no_other_from_coming_back(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -142,6 +146,7 @@ def test_a_task_that_somebody_has_locked_keeps_no_other_from_coming_back(
         assert [task.owner for task in lead.tasks.list()] == [None, None, None]
 
 
+@pytest.mark.in_files
 @pytest.mark.req("L-11", "L-04")
 def test_a_task_that_somebody_has_locked_keeps_no_others_change_by_hand_from_the_log(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -199,8 +204,11 @@ TAKEN = {
 
 @pytest.mark.req("L-09", "L-10")
 @pytest.mark.parametrize("code", TAKEN.values(), ids=TAKEN)
-def test_what_an_agent_took_for_itself_in_any_way_comes_back_when_it_dies(tmp_path: Path, code: str) -> None:
-    opening = f"import os, taskyard; yard = taskyard.open(tasks_dir={str(tmp_path)!r}, list='claims', agent='zed')"
+def test_what_an_agent_took_for_itself_in_any_way_comes_back_when_it_dies(
+    tmp_path: Path, store: str, code: str
+) -> None:
+    place = f"tasks_dir={str(tmp_path)!r}" if store == "files" else f"store={store!r}"
+    opening = f"import os, taskyard; yard = taskyard.open({place}, list='claims', agent='zed')"
     died = subprocess.run([sys.executable, "-c", f"{opening}; {code}; os.kill(os.getpid(), 9)"], timeout=30)
     assert died.returncode == -9
     with opened(tmp_path, "ada") as yard:

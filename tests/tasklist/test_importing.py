@@ -11,6 +11,8 @@ from support.cli import taskyard
 from support.yards import open_yard
 from taskyard.errors import HookRefused
 
+pytestmark = pytest.mark.usefixtures("store")
+
 
 def hooks(outside: Path, **commands: str) -> None:
     """Hooks of the user's own, which need no trust."""

@@ -17,6 +17,8 @@ from support.yards import on_disk, open_yard, write_task, yards
 from taskyard.errors import Cycle, StillOpen, TaskNotFound
 from taskyard.tasklist.model import Change
 
+pytestmark = pytest.mark.usefixtures("store")
+
 
 @pytest.fixture
 def yard(tmp_path: Path) -> taskyard.Yard:
@@ -58,6 +60,7 @@ def test_an_id_spent_on_a_refused_create_does_not_return(
     assert int(yard.tasks.create("c").id) > 2
 
 
+@pytest.mark.in_files
 @pytest.mark.req("L-11", "L-05")
 def test_deleting_strips_the_task_from_both_sides_and_restoring_ties_it_in_again(
     tmp_path: Path, yard: taskyard.Yard
@@ -168,6 +171,7 @@ def test_the_log_tells_who_did_what_through_which_door_and_how_it_looked_then(tm
     assert all(abs(change.at - time.time() * 1000) < 60_000 for change in log)
 
 
+@pytest.mark.in_files
 @pytest.mark.req("L-11")
 def test_a_task_that_was_damaged_and_then_removed_comes_back_as_it_was_before(
     tmp_path: Path, yard: taskyard.Yard
@@ -182,6 +186,7 @@ def test_a_task_that_was_damaged_and_then_removed_comes_back_as_it_was_before(
     assert any("not JSON" in change.act.note for change in yard.tasks.log("1"))
 
 
+@pytest.mark.in_files
 @pytest.mark.req("L-11")
 def test_a_task_comes_back_although_a_neighbour_cannot_be_read_and_still_waits_for_it(
     tmp_path: Path, yard: taskyard.Yard
@@ -217,6 +222,7 @@ def test_taking_away_a_removed_tasks_own_dependency_is_refused_as_not_found(yard
         yard.tasks.unblock("1", by="1")
 
 
+@pytest.mark.in_files
 @pytest.mark.req("L-05", "L-06")
 def test_an_edge_to_nowhere_holds_nothing_back_and_can_be_taken_away(tmp_path: Path, yard: taskyard.Yard) -> None:
     write_task(tmp_path / "plan", "1", blockedBy=["77"], blocks=["78"])
@@ -254,6 +260,7 @@ def is_last(change: Change) -> bool:
     return any(task is not None and task.subject == "last" for task in change.tasks.values())
 
 
+@pytest.mark.in_files
 @pytest.mark.req("L-18")
 def test_a_change_is_heard_of_at_once_in_the_same_process_and_soon_in_another(tmp_path: Path) -> None:
     with yards(tmp_path, "ada", "bob") as (ada, bob):
@@ -281,6 +288,7 @@ def test_a_change_is_heard_of_at_once_in_the_same_process_and_soon_in_another(tm
         assert sorted(delays)[1] < 0.05 + 0.2  # debounce, and room for a loaded machine
 
 
+@pytest.mark.in_files
 @pytest.mark.req("L-18")
 def test_a_list_folder_made_later_is_picked_up_also_when_another_program_makes_it(tmp_path: Path) -> None:
     with open_yard(tmp_path / "later", "bob") as yard:

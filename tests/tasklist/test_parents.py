@@ -14,6 +14,8 @@ from support.yards import on_disk, open_yard, write_task
 from taskyard.errors import Conflict, Cycle, TaskNotFound
 from taskyard.tasklist.extras import parent_of
 
+pytestmark = pytest.mark.usefixtures("store")
+
 
 @pytest.fixture(params=["files", "memory:"])
 def yard(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[taskyard.Yard]:
@@ -85,6 +87,7 @@ def test_a_task_that_comes_back_below_its_own_parts_comes_back_without_its_paren
     assert parents(yard) == {"1": "3", "2": None, "3": "2"}
 
 
+@pytest.mark.in_files
 @pytest.mark.req("L-21", "L-06")
 def test_parents_that_another_program_wrote_in_a_circle_never_loop_us(tmp_path: Path) -> None:
     for task_id, parent in (("1", "2"), ("2", "1"), ("3", "9"), ("4", "4")):
@@ -96,6 +99,7 @@ def test_parents_that_another_program_wrote_in_a_circle_never_loop_us(tmp_path: 
         yard.tasks.store.reserve()
 
 
+@pytest.mark.in_files
 @pytest.mark.req("L-21", "L-06")
 def test_a_new_task_does_not_close_a_circle_over_an_id_that_was_named_before_it(tmp_path: Path) -> None:
     write_task(tmp_path / "plan", "1", metadata={"taskyard": {"parent": "2"}})
@@ -104,6 +108,7 @@ def test_a_new_task_does_not_close_a_circle_over_an_id_that_was_named_before_it(
     assert not (tmp_path / "plan" / "2.json").exists()
 
 
+@pytest.mark.in_files
 @pytest.mark.req("L-21", "L-06", "L-04")
 def test_two_who_make_each_others_task_the_parent_at_once_form_no_circle(tmp_path: Path) -> None:
     with open_yard(tmp_path, "ada") as yard:
@@ -129,6 +134,7 @@ def test_two_who_make_each_others_task_the_parent_at_once_form_no_circle(tmp_pat
             assert sorted("metadata" in on_disk(tmp_path / "plan", task_id) for task_id in pair) == [False, True]
 
 
+@pytest.mark.in_files
 @pytest.mark.req("L-21", "L-22")
 @pytest.mark.parametrize("format", ["json", "markdown", "csv"])
 def test_a_foreign_circle_of_parents_is_imported_without_one_of_them_and_says_so(tmp_path: Path, format: str) -> None:

@@ -24,12 +24,15 @@ from taskyard.errors import (
 )
 from taskyard.tasklist.model import Act, Decision, Facts
 
+pytestmark = pytest.mark.usefixtures("store")
+
 
 @pytest.fixture
 def yard(tmp_path: Path) -> taskyard.Yard:
     return open_yard(tmp_path, "ada")
 
 
+@pytest.mark.in_files
 @pytest.mark.req("L-01")
 def test_a_new_task_is_pending_and_its_subject_stands_for_a_description(tmp_path: Path, yard: taskyard.Yard) -> None:
     task = yard.tasks.create("Port the importer")
@@ -321,6 +324,7 @@ def test_a_status_there_is_not_is_refused_before_anything_is_looked_at(yard: tas
         yard.tasks.update("77", status="deleted")
 
 
+@pytest.mark.in_files
 def test_nobody_claims_nothing(tmp_path: Path) -> None:
     with open_yard(tmp_path) as yard:
         yard.tasks.create("a")

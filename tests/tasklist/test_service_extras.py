@@ -11,12 +11,15 @@ import taskyard
 from support.yards import on_disk, open_yard, yards
 from taskyard.errors import PathsOverlap
 
+pytestmark = pytest.mark.usefixtures("store")
+
 
 @pytest.fixture
 def yard(tmp_path: Path) -> taskyard.Yard:
     return open_yard(tmp_path, "ada")
 
 
+@pytest.mark.in_files
 @pytest.mark.req("L-21")
 def test_extras_are_kept_under_metadata_and_laid_over_each_other(tmp_path: Path, yard: taskyard.Yard) -> None:
     yard.tasks.create("a", priority=2, labels=["x"], metadata={"k": 1})

@@ -49,6 +49,15 @@ def test_nothing_runs_over_the_edge(columns: int) -> None:
     assert width(line(Pill("1 shell"), "jobs", columns)) <= columns
 
 
+@pytest.mark.req("X-01")
+def test_a_list_whose_database_is_away_is_called_disconnected_at_the_top() -> None:
+    shown = snapshot(scene())._replace(problems=("Disconnected from the database …",), is_disconnected=True)
+    text = "".join(piece.text for piece in header(shown, 100, 0, Style()))
+
+    assert "! disconnected" in text
+    assert "unreadable" not in text
+
+
 def test_another_key_is_shown_where_another_is_set() -> None:
     pieces = footer(BUSY, "tasks", {"claim": "C", "background": "f2"}, 200)
 

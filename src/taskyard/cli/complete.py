@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from taskyard.cli.command import Args
     from taskyard.cli.parser import Parser
+    from taskyard.lists.protocol import Lists
     from taskyard.tasklist.model import Listing, Task
 
     Candidate = tuple[str, str]  #: what to insert, and what it means
@@ -48,6 +49,8 @@ _COMMON = {"--list": "lists", "--by": "agents", "--tasks-dir": ""}
 
 _MOST = 200  #: more candidates than this help nobody
 
+_PATIENCE = 1.0  #: seconds after which nobody looks at the line any more
+
 
 def candidates(words: Sequence[str]) -> list[Candidate]:
     """What could stand in the place of the last of `words`."""
@@ -67,8 +70,33 @@ def candidates(words: Sequence[str]) -> list[Candidate]:
         return []
 
 
+def _in_time(words: Sequence[str]) -> list[Candidate]:
+    """The candidates, if they are known while somebody still waits: a database may be far away."""
+    from taskyard import config
+
+    try:
+        if config.load().store == "files":
+            return candidates(words)
+    except TaskyardError:
+        return []
+    import threading
+
+    from taskyard.database.waiting import at_most
+
+    found: list[Candidate] = []
+
+    def look() -> None:
+        with at_most(0.0):
+            found.extend(candidates(words))
+
+    thread = threading.Thread(target=look, daemon=True)
+    thread.start()
+    thread.join(_PATIENCE)
+    return found if not thread.is_alive() else []
+
+
 def _run(args: Args) -> int:
-    for text, meaning in candidates(args.words)[:_MOST]:
+    for text, meaning in _in_time(args.words)[:_MOST]:
         print_line(f"{text}\t{safe(meaning)}")
     return 0
 
@@ -211,9 +239,9 @@ def _suits(task: Task, verb: str) -> bool:
     return task.is_done if verb == "reopen" else True
 
 
-def _place(words: Sequence[str]) -> tuple[str, str | None]:
-    """The folder of lists and the list that the words before the cursor name."""
-    from taskyard import paths
+def _place(words: Sequence[str]) -> tuple[Lists, str | None]:
+    """All lists of the place that the words before the cursor name, and the list."""
+    from taskyard.places import lists_here
 
     given: dict[str, str] = {}
     for before, after in zip(words, (*words[1:], "")):
@@ -222,14 +250,11 @@ def _place(words: Sequence[str]) -> tuple[str, str | None]:
         name, sign, value = word.partition("=")
         if sign:
             given[name] = value
-    folder = given.get("--tasks-dir")
-    return (os.path.abspath(folder) if folder else paths.tasks_dir()), given.get("--list")
+    return lists_here(given.get("--tasks-dir") or None), given.get("--list")
 
 
 def _lists(words: Sequence[str]) -> list[str]:
-    from taskyard.tasklist.list_folder import list_names
-
-    return list_names(_place(words)[0])
+    return _place(words)[0].names()
 
 
 def _runs() -> list[str]:
@@ -246,12 +271,9 @@ def _runs() -> list[str]:
 def _listing(words: Sequence[str]) -> Listing:
     """The tasks by a plain look: Tab makes, locks and logs nothing."""
     from taskyard import paths
-    from taskyard.tasklist.list_folder import ListFolder
-    from taskyard.tasklist.listing import ListReader
 
-    folder, chosen = _place(words)
-    reader = ListReader(ListFolder(folder, paths.list_name(chosen)), alive=lambda _: None)
-    return reader.listing(lambda _ids: None)[0]
+    lists, chosen = _place(words)
+    return lists.look(paths.list_name(chosen))
 
 
 def _starting(typed: str, found: Iterable[Candidate]) -> list[Candidate]:

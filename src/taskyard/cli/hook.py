@@ -147,14 +147,14 @@ def _tasks(args: Args, payload: dict[str, object]) -> str:
     if not wants_tasks(args.event, payload):
         return ""
     from taskyard.clients.open_tasks import open_tasks
-    from taskyard.tasklist.list_folder import ListFolder
-    from taskyard.tasklist.listing import ListReader
+    from taskyard.places import lists_here
 
     cwd, session = payload.get("cwd"), payload.get("session_id")
     env = {**({"TASKYARD_SESSION": session} if isinstance(session, str) else {}), **os.environ}
     name = paths.list_name(args.list, env=env, cwd=cwd if isinstance(cwd, str) and os.path.isdir(cwd) else None)
-    folder = os.path.abspath(args.tasks_dir) if args.tasks_dir else paths.tasks_dir()
-    listing = ListReader(ListFolder(folder, name), alive=lambda _: None).listing(lambda _ids: None)[0]
+    lists = lists_here(args.tasks_dir or None)
+    with lists.hurried():  # a client waits for us
+        listing = lists.look(name)
     return open_tasks(name, list(listing), unreadable=[found.file.removesuffix(".json") for found in listing.damaged])
 
 

@@ -6,12 +6,10 @@ import os
 
 from taskyard import paths
 from taskyard.cli.command import Command, Row
-from taskyard.cli.output import answer, say
+from taskyard.cli.output import answer, say, wait_aloud
 from taskyard.cli.which import why
 from taskyard.errors import ListNotFound, UsageError
-from taskyard.live.every_list import counted
 from taskyard.names import folder_name, nearest
-from taskyard.tasklist.list_folder import list_names
 from taskyard.view.text import duration, padded, safe, width
 
 TYPE_CHECKING = False
@@ -21,6 +19,7 @@ if TYPE_CHECKING:
 
     from taskyard.cli.command import Args
     from taskyard.cli.parser import Parser
+    from taskyard.lists.protocol import Lists
 
     class ListFacts(TypedDict):
         """One list, as `--json` shows it."""
@@ -40,22 +39,25 @@ ROWS = {
 }
 
 
-def tasks_dir(args: Args) -> str:
-    """The folder of lists."""
-    return os.path.abspath(args.tasks_dir) if args.tasks_dir is not None else paths.tasks_dir()
+def lists_of(args: Args) -> Lists:
+    """The lists that are meant."""
+    from taskyard.places import lists_here
+
+    wait_aloud(args)
+    return lists_here(args.tasks_dir)
 
 
 def _run(args: Args) -> int:
-    folder = tasks_dir(args)
+    lists = lists_of(args)
     current = paths.list_name(args.list)
-    found = [_facts(folder, name, current, args.list) for name in list_names(folder)]
+    found = [_facts(lists, name, current, args.list) for name in lists.names()]
     if not any(facts["current"] for facts in found):
         say(args, f"The current list is {current!r}, by {why(args.list)}. It has no tasks yet.")
     return answer(args, lambda: found, lambda: _lines(found), ids=(facts["name"] for facts in found))
 
 
-def _facts(folder: str, name: str, current: str, chosen: str | None) -> ListFacts:
-    found = counted(folder, name)
+def _facts(lists: Lists, name: str, current: str, chosen: str | None) -> ListFacts:
+    found = lists.count(name)
     is_current = name == current
     return {
         "name": name,
@@ -91,8 +93,7 @@ def _use(args: Args) -> int:
     if args.list is not None:
         raise UsageError("Name the list once: `taskyard lists use NAME`.")
     name = folder_name("a list", args.name)
-    known = list_names(tasks_dir(args))
-    if args.existing and name not in known:
+    if args.existing and name not in (known := lists_of(args).names()):
         raise ListNotFound(name, nearest=nearest(name, known))
     # A folder name needs no quoting: letters, digits, _ and - alone.
     command = (
@@ -107,7 +108,7 @@ def _use(args: Args) -> int:
 
 LISTS = Command(
     _run,
-    about="Show every list in the tasks folder: what is open and done, when it last changed, which one is\n"
+    about="Show every list there is: what is open and done, when it last changed, which one is\n"
     "current, and why. `taskyard lists use NAME` makes one current.",
     examples=("taskyard lists", 'eval "$(taskyard lists use release)"'),
 )

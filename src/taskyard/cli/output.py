@@ -136,12 +136,25 @@ def open_yard(args: Args) -> Yard:
     """The list the arguments name, for the person or script behind this command line."""
     from taskyard.app import open as open_
 
+    wait_aloud(args)
     yard = open_(tasks_dir=args.tasks_dir, list=args.list, agent=args.by, via="cli", is_person=True, report=_said)
     if args.verbose:
         from taskyard.cli.which import why
 
         sys.stderr.write(f"List {yard.tasks.name}, by {why(args.list)}.\n")
     return yard
+
+
+def wait_aloud(args: Args) -> None:
+    """Have whoever looks at this command told of what it waits for, where lists are in a database."""
+    if args.tasks_dir is not None or args.quiet or args.as_json:
+        return
+    from taskyard import config
+
+    if config.load().store != "files":
+        from taskyard.database.waiting import aloud
+
+        aloud(_said)
 
 
 def _said(text: str) -> None:

@@ -82,6 +82,10 @@ def passed_on(env: Mapping[str, str], *, list_name: str | None, agent: str | Non
         chosen.pop("TASKYARD_AGENT", None)  # it is said on the command line, or it is not the client's
     if list_name:
         chosen["TASKYARD_LIST"] = list_name
+    if "TASKYARD_STORE" in chosen:
+        from taskyard.database.address import without_password
+
+        chosen["TASKYARD_STORE"] = without_password(chosen["TASKYARD_STORE"])
     if env.get("XDG_STATE_HOME"):
         chosen["TASKYARD_HOME"] = paths.home(env)
     for name in _FOLDERS:

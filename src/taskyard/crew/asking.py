@@ -39,15 +39,15 @@ class Request(NamedTuple):
     said: str  #: where its first word goes
 
 
-def written(home: str, wish: Wish, names: Sequence[str], *, tasks_dir: str | None) -> str:
-    """Put a request into a private file, with our surroundings; the file, which `take` removes."""
+def written(home: str, wish: Wish, names: Sequence[str], *, place: Mapping[str, str]) -> str:
+    """Put a request into a private file, with our surroundings and the lists' `place`; `take` removes it again."""
     folder = f"{home}/starting"
     files.make_private_folder(home)
     files.make_private_folder(folder)
     _sweep(folder)
     path = f"{folder}/{os.urandom(8).hex()}.json"
     env = {key: value for key, value in os.environ.items() if key not in (*_OF_TERMINAL, *_OF_OURSELVES)}
-    env |= {"TASKYARD_HOME": home, **({"TASKYARD_TASKS_DIR": tasks_dir} if tasks_dir else {})}
+    env |= {"TASKYARD_HOME": home, **place}
     request = {"wish": wish._asdict(), "names": list(names), "env": env, "cwd": os.getcwd()}
     files.create(path, json.dumps(request).encode("ascii"))
     return path

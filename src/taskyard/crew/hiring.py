@@ -131,7 +131,7 @@ def _stopped(yard: Yard, job_id: str, grace: float | None) -> bool:
 
 
 def _in_window(yard: Yard, wish: Wish, name: str) -> Hand:
-    request = asking.written(yard.home, wish, [name], tasks_dir=yard.tasks_dir)
+    request = asking.written(yard.home, wish, [name], place=yard.lists.environ())
     try:
         window = tmux.open_window(wish.team, name, _argv("__member", request))
         try:
@@ -183,7 +183,7 @@ class _Host(NamedTuple):
 
 
 def _inside(yard: Yard, wish: Wish, names: Sequence[str]) -> Iterator[Hand]:
-    request = asking.written(yard.home, wish, names, tasks_dir=yard.tasks_dir)
+    request = asking.written(yard.home, wish, names, place=yard.lists.environ())
     try:
         host = yard.jobs.start(_Host(_argv(HOST, request), f"members of team {wish.team}"))
         try:

@@ -135,7 +135,7 @@ def _is_closed(yard: Yard, job: Job) -> bool:
 
 def _held(yard: Yard, team: str, names: set[str]) -> set[str]:
     """The unfinished tasks that members of these names have."""
-    with _list_of(yard, team) as theirs:
+    with yard.beside(team) as theirs:
         return {
             task.id
             for task in theirs.tasks.list()
@@ -145,14 +145,8 @@ def _held(yard: Yard, team: str, names: set[str]) -> set[str]:
 
 def _given_back(yard: Yard, team: str, held: set[str], names: Iterable[str]) -> tuple[str, ...]:
     """Put what members had in hand back into the pool; which of it is free now. A look settles their trackers."""
-    with _list_of(yard, team) as theirs:
+    with yard.beside(team) as theirs:
         for name in names:
             theirs.tasks.release_all(name)
         tasks = theirs.tasks.list(internal=True)
         return tuple(task.id for task in tasks if task.id in held and task.owner is None and not task.is_done)
-
-
-def _list_of(yard: Yard, team: str) -> Yard:
-    from taskyard.app import open as open_yard
-
-    return open_yard(list=team, tasks_dir=yard.tasks_dir, is_person=True)

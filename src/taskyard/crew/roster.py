@@ -30,10 +30,8 @@ def roster(yard: Yard, team: str) -> tuple[Place, ...]:
     Raises:
         TeamNotFound: there is none.
     """
-    from taskyard.app import open as open_yard
-
     jobs = {folder_name("an agent", member_of(job)): job for job in jobs_of_team(yard, team)}
-    with open_yard(list=team, tasks_dir=yard.tasks_dir, is_person=True) as theirs:
+    with yard.beside(team) as theirs:
         tasks = theirs.tasks.list()
     busy = {task.owner: task for task in reversed(tasks) if task.owner and task.status is TaskStatus.IN_PROGRESS}
     return tuple(

@@ -13,6 +13,14 @@ def is_address(store: str) -> bool:
     return store.startswith(SCHEMES)
 
 
+def without_password(address: str) -> str:
+    """The same database, for those who have the password from elsewhere: `~/.pgpass`, PGPASSWORD, a service file."""
+    import re
+
+    plain = re.sub(r"(?<=://)([^:/?@]*):[^/?]*@", r"\1@", address, count=1)
+    return re.sub(r"(?<=[?&])(password|sslpassword)=[^&]*&?", "", plain).rstrip("?&")
+
+
 def where_of(address: str) -> str:
     """A database as people are told of it: host, port and name; no user's password, whatever the address holds.
 

@@ -69,9 +69,10 @@ class Sound:
         """How often it rang by now: at once if that is more than `since`, else when it rings, or after `timeout` s."""
         self._ear.hear(self._channel)
         with self._changed:
-            # What happens from now on is heard, however short the wait; unless the server is away.
-            patience = timeout if self.count else max(timeout, CONNECT)
-            self._changed.wait_for(lambda: self.count > since or self._ear.is_away, patience)
+            # What happens from now on is heard, however short the wait; unless the server is away. Its going rings
+            # once, and so does its return: nobody goes round and round in between.
+            patience = timeout if self.count or self._ear.is_away else max(timeout, CONNECT)
+            self._changed.wait_for(lambda: self.count > since, patience)
             return self.count
 
 

@@ -19,6 +19,7 @@ import threading
 import time
 
 from taskyard.clock import elapsed
+from taskyard.database import waiting
 from taskyard.database.address import where_of
 from taskyard.database.connection import connect, in_words
 from taskyard.errors import StoreAway
@@ -50,10 +51,12 @@ class Database:
         self.where = where_of(address)
         self.patience = patience
         self.away_since: float | None = None  #: when it was found to be away (`clock.elapsed`); None: it answered last
+        self.why = ""  #: why it was away when it last was
         self._free: list[Link] = []
         self._room = threading.BoundedSemaphore(MOST)
         self._lock = threading.Lock()
         self._ear: Ear | None = None
+        self._announcing = waiting.Announcing(self.where)
         self._pid = os.getpid()
 
     def ask(self, sql: LiteralString, values: Sequence[object] = (), *, patience: float | None = None) -> list[Any]:
@@ -102,6 +105,11 @@ class Database:
             link.close()
 
     def _persist(self, work: Callable[[Link], T], patience: float | None) -> T:
+        seconds = waiting.patience(self.patience if patience is None else patience)
+        with self._announcing.during(seconds, lambda: self.why if self.away_since is not None else ""):
+            return self._tried(work, seconds)
+
+    def _tried(self, work: Callable[[Link], T], patience: float) -> T:
         import psycopg
 
         began, pause, is_stale = elapsed(), _FIRST, True
@@ -129,11 +137,12 @@ class Database:
                 self._wait(trouble, trouble, began, pause, patience)
             pause = min(pause * 2, _LONGEST)
 
-    def _wait(self, trouble: StoreAway, cause: Exception, began: float, pause: float, patience: float | None) -> None:
+    def _wait(self, trouble: StoreAway, cause: Exception, began: float, pause: float, patience: float) -> None:
         """Sleep before the next try, or give up."""
+        self.why = trouble.why
         self.away_since = self.away_since if self.away_since is not None else elapsed()
         spent = elapsed() - began
-        if spent + pause > (self.patience if patience is None else patience):
+        if spent + pause > patience:
             raise StoreAway(self.where, trouble.why, seconds=spent) from cause
         time.sleep(pause * random.uniform(0.5, 1.0))  # noqa: S311  # so that not all come back at once
 

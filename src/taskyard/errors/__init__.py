@@ -10,7 +10,7 @@ Every error Taskyard raises on purpose.
   x Conflict                exit 5   well formed, wrong moment: look again
     + AlreadyClaimed, AlreadyResolved, StillOpen, Blocked, AgentBusy, BadTransition, Cycle,
       LeaseLost, HookRefused, AcceptanceFailed, Untrusted, PathsOverlap, AlreadyExists,
-      NothingToRestore, TeamHasLivingMembers, JobEnded, JobNotBegun, NoInput, BackgroundDisabled,
+      NothingToRestore, ListNotEmpty, TeamHasLivingMembers, JobEnded, JobNotBegun, NoInput, BackgroundDisabled,
       TooDeep, TooManyCallers, DreamHeld
   x Busy                    exit 75  somebody holds the lock: try again
   x Damaged                 exit 1   a file cannot be read as what it should be
@@ -45,6 +45,7 @@ from taskyard.errors.conflicts import (
     JobEnded,
     JobNotBegun,
     LeaseLost,
+    ListNotEmpty,
     NothingToRestore,
     PathsOverlap,
     StillOpen,
@@ -136,6 +137,7 @@ __all__ = [
     "JobNotFound",
     "KindNotFound",
     "LeaseLost",
+    "ListNotEmpty",
     "ListNotFound",
     "MemberNotStarted",
     "MissingExtra",

@@ -44,6 +44,22 @@ class NothingToRestore(AlreadyExists):
         self.list = list_name
 
 
+class ListNotEmpty(Conflict):
+    """A list can be taken over only into an empty one. Nothing was changed."""
+
+    code = "list_not_empty"
+
+    def __init__(self, list_name: str, count: int) -> None:
+        """`count`: how many tasks are there."""
+        tasks = "1 task" if count == 1 else f"{count} tasks"
+        super().__init__(
+            f"List {list_name!r} has {tasks}: ids can be kept only on an empty list.",
+            "Name another list, put these away (`taskyard task reset`), or import without keeping ids.",
+        )
+        self.list = list_name
+        self.count = count
+
+
 class TeamHasLivingMembers(Conflict):
     """A team is not dissolved under the feet of those who work in it."""
 

@@ -16,6 +16,7 @@ from taskyard.engines.engine import Brief, Said
 from taskyard.errors import BadValue, UsageError
 from taskyard.kinds.checks import check_run
 from taskyard.names import check_name, check_number, check_text
+from taskyard.places import folder_for_others, lists_here
 from taskyard.runtime import families, here
 from taskyard.runtime.kind import Outcome, Wanted
 from taskyard.teamwork.colours import check_colour
@@ -95,7 +96,7 @@ class Teammate(NamedTuple):
             command=list(self.command),
             capabilities=list(self.capabilities),
             labels=list(self.labels),
-            tasks_dir=self._folder(),
+            tasks_dir=folder_for_others(self.tasks_dir, config.load()),
             cwd=here.folder(self.cwd),
             env=None,
         )
@@ -165,15 +166,9 @@ class Teammate(NamedTuple):
             "TASKYARD_JOB": context.id,
             "TASKYARD_AGENT": self.name,
             "TASKYARD_LIST": name,
-            "TASKYARD_TASKS_DIR": os.path.abspath(self.tasks_dir or paths.tasks_dir()),
+            **lists_here(self.tasks_dir).environ(),
             "CLAUDE_CODE_TASK_LIST_ID": name,
         }
-
-    def _folder(self) -> str | None:
-        """The folder of lists; None where they are in a database."""
-        if self.tasks_dir is None and config.load().store != "files":
-            return None
-        return os.path.abspath(self.tasks_dir or paths.tasks_dir())
 
     def _check(self) -> None:
         check_name("an agent", self.name)

@@ -10,11 +10,12 @@ from __future__ import annotations
 import os
 import sys
 
-from taskyard import kinds, paths
+from taskyard import config, kinds, paths
 from taskyard.errors import BadValue
 from taskyard.kinds.checks import check_run
 from taskyard.kinds.shell import Shell
 from taskyard.names import check_number
+from taskyard.places import folder_for_others
 from taskyard.runtime import here
 from taskyard.runtime.kind import Outcome, Wanted
 from taskyard.shapes import as_object, as_text
@@ -42,7 +43,7 @@ class Workflow(NamedTuple):
     env: Mapping[str, str] = {}  #: variables for every step, over those of the definition
     cwd: str | None = None  #: where; the current folder if not given
     task_list: str | None = None  #: where steps with `tasks` put them; the project's list if not given
-    tasks_dir: str | None = None  #: the folder of lists; Claude Code's if not given
+    tasks_dir: str | None = None  #: the folder of lists; where lists are by the settings if not given
     on_parent_exit: str | None = None  #: "kill" or "keep"
     grace: float = 3.0  #: seconds between being asked to end and being made to
     resumes: str | None = None  #: the run to go on with; a new one if not given
@@ -101,7 +102,7 @@ class Workflow(NamedTuple):
         if any(step.tasks for step in workflow.steps):
             arguments = arguments._replace(
                 task_list=paths.list_name(self.task_list, cwd=cwd),
-                tasks_dir=os.path.abspath(self.tasks_dir or paths.tasks_dir()),
+                tasks_dir=folder_for_others(self.tasks_dir, config.load()),
             )
         return Wanted(
             workflow.name,
@@ -144,7 +145,6 @@ class Workflow(NamedTuple):
 
 
 async def _run(spec: Workflow, context: JobContext, run: Run, workflow: Definition) -> Outcome:
-    from taskyard import config
     from taskyard.runtime.async_jobs import AsyncJobs
     from taskyard.runtime.ending import read
     from taskyard.runtime.folder import JobFolder
@@ -218,7 +218,8 @@ class _Making(NamedTuple):
             for wish in step.tasks
         ]
         files.replace(place, json.dumps({"key": f"{self.run.id}/{step.id}", "tasks": tasks}).encode())
-        where = ["--list", self.workflow.task_list or "", "--tasks-dir", self.workflow.tasks_dir or ""]
+        folder = self.workflow.tasks_dir
+        where = ["--list", self.workflow.task_list or "", *(["--tasks-dir", folder] if folder else [])]
         return [sys.executable, "-P", "-m", "taskyard", "__workflow_tasks", *where, place]
 
 

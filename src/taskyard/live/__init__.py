@@ -6,5 +6,4 @@ What screens look at: snapshots of lists and jobs (`taskyard.view`), kept up to 
     showing.py      both as snapshots, by one thread
     watched.py      one list that somebody watches, for whoever listens
     output.py       what a job printed, in windows that fit a screen
-    every_list.py   all lists there are, counted
 """

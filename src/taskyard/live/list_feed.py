@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 import threading
+from contextlib import ExitStack
 
 from taskyard.clock import now_ms
 from taskyard.disk.watch import watcher
-from taskyard.errors import Damaged, NotFound, TaskyardError
+from taskyard.errors import Damaged, NotFound, StoreAway, TaskyardError
+from taskyard.lists.alarm import Alarm
 from taskyard.tasklist.model import Listing
 from taskyard.view.ordering import JUST_DONE_MS
 from taskyard.view.text import safe
@@ -21,9 +23,6 @@ if TYPE_CHECKING:
     from taskyard.tasklist.liveness import Seen
     from taskyard.tasklist.model import Change
 
-#: One sleep of whoever waits for a list that is no folder, in seconds.
-_LONG = 60.0
-
 
 class ListFeed:
     """One list; used by one thread."""
@@ -35,15 +34,23 @@ class ListFeed:
         self.done_at: dict[str, int] = {}
         self.members: Sequence[Seen] = ()
         self.problem = ""  #: why the list cannot be read, if it cannot
+        self.is_away = False  #: because the place it is in is out of reach
         self._position: int | None = None
-        self._is_closed = False
         self._team = watcher().follow(f"{yard.home}/teams", news=bell)
+        self._hearing = ExitStack()  # what comes from a database shows in no folder
+        self._hearing.enter_context(yard.teams.heard(self._team.ring))
         self._folder: Followed | None = None
-        if yard.tasks_dir is not None:
-            self._folder = watcher().follow(os.path.join(yard.tasks_dir, yard.tasks.name), news=bell)
+        self._bell = bell
+        self._told = threading.Event()
+        self._alarm: Alarm | None = None
+        if yard.lists.folder is not None:
+            self._folder = watcher().follow(os.path.join(yard.lists.folder, yard.tasks.name), news=bell)
         else:
-            self._told = threading.Event()
-            threading.Thread(target=self._wait, args=(bell,), name="taskyard-list", daemon=True).start()
+            self._alarm = Alarm(yard.tasks.store.wait, self._ring)
+
+    def _ring(self) -> None:
+        self._told.set()
+        self._bell.set()
 
     @property
     def followed(self) -> Iterable[Followed]:
@@ -84,6 +91,7 @@ class ListFeed:
 
     def _read(self) -> bool:
         before, was_wrong = self.tasks, self.problem
+        self.is_away = False
         try:
             began = self.yard.tasks.store.position() if self._position is None else None
             self.tasks = self.yard.tasks.list()
@@ -92,6 +100,9 @@ class ListFeed:
                 self._position = began
             self._read_log()
             self.problem = ""
+        except StoreAway as error:
+            self.is_away = True
+            self.problem = safe(str(self.yard.lists.away or error))
         except (TaskyardError, OSError) as error:
             self.problem = safe(str(error))
         return self.tasks is not before or self.problem != was_wrong
@@ -123,18 +134,15 @@ class ListFeed:
     def _read_members(self) -> Sequence[Seen]:
         try:
             return tuple(self.yard.teams.members(self.yard.tasks.name))
+        except StoreAway:
+            return self.members
         except (NotFound, Damaged, OSError, TaskyardError):
             return ()  # it has no team, or none that can be read: `taskyard team` says why
 
-    def _wait(self, bell: threading.Event) -> None:
-        """Turn what a store tells that is no folder of files into rings of the bell."""
-        while not self._is_closed:
-            if self.yard.tasks.store.wait(_LONG) and not self._is_closed:
-                self._told.set()
-                bell.set()
-
     def close(self) -> None:
         """Follow it no longer."""
-        self._is_closed = True
+        self._hearing.close()
+        if self._alarm is not None:
+            self._alarm.close()
         for followed in self.followed:
             followed.close()

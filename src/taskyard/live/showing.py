@@ -18,14 +18,12 @@ import time
 
 from taskyard.clock import elapsed, now_ms
 from taskyard.disk.watch import watcher
-from taskyard.errors import TaskyardError
-from taskyard.live.every_list import names_of
 from taskyard.live.job_feed import JobFeed
 from taskyard.live.list_feed import ListFeed
+from taskyard.live.names_feed import NamesFeed
 from taskyard.live.watched import View
 from taskyard.names import folder_name
 from taskyard.view.snapshot import Scene
-from taskyard.view.text import safe
 from taskyard.view.timeline import timeline
 
 TYPE_CHECKING = False
@@ -54,9 +52,7 @@ class Live:
         self._lock = threading.RLock()  # readers of feeds: the thread, and whoever watches one more
         self._jobs: JobFeed | None = None
         self._views: dict[str, View] = {}
-        self._lists: Followed | None = None
-        self._names: tuple[str, ...] = ()
-        self._problem = ""  # why there is no telling which lists there are
+        self._lists: NamesFeed | None = None
         self._seen: frozenset[str] = frozenset()
         self._thread: threading.Thread | None = None
         self._is_closed = False
@@ -86,8 +82,7 @@ class Live:
         if self._thread is not None:
             return
         self._jobs = JobFeed(self._yard.home, self._bell)
-        if self._yard.tasks_dir is not None:
-            self._lists = watcher().follow(self._yard.tasks_dir, news=self._bell)
+        self._lists = NamesFeed(self._yard.lists, self._bell)
         watcher().listen()
         self._thread = threading.Thread(target=self._run, name="taskyard-live", daemon=True)
         self._thread.start()
@@ -114,11 +109,12 @@ class Live:
         """Whether something came while the last round looked: of a bell that many share, one may have heard it."""
         with self._lock:
             told = any(view.feed.has_news for view in self._views.values())
+            told = told or (self._lists is not None and self._lists.has_news)
             return told or self._is_asked or any(followed.has_news for followed in self._followed())
 
     def _followed(self) -> Iterator[Followed]:
         if self._lists is not None:
-            yield self._lists
+            yield from self._lists.followed
         if self._jobs is not None:
             yield from self._jobs.followed
         for view in self._views.values():
@@ -141,12 +137,18 @@ class Live:
 
     def _round(self, *, by_itself: bool) -> None:
         """Look at what changed, and tell whoever listens."""
-        if self._jobs is None:
+        with self._yard.lists.hurried():  # what is away is shown as that
+            self._look_round(by_itself=by_itself)
+
+    def _look_round(self, *, by_itself: bool) -> None:
+        if self._jobs is None or self._lists is None:
             return
         by_itself, self._is_asked = by_itself or self._is_asked, False
         if by_itself:
             self._looked_at = elapsed()
-        self._look_for_lists()
+        if self._lists.look():
+            for view in self._views.values():
+                view.is_stale = True
         jobs_changed = self._jobs.look(by_itself=by_itself)
         for view in list(self._views.values()):
             list_changed = view.feed.look(by_itself=by_itself)
@@ -159,21 +161,9 @@ class Live:
                 )
                 self._shown_at = elapsed()
 
-    def _look_for_lists(self) -> None:
-        if self._lists is None or (self._lists.told() == set() and self._names and not self._problem):
-            return
-        was = self._names, self._problem
-        try:
-            self._names, self._problem = names_of(self._yard.tasks_dir or ""), ""
-        except TaskyardError as error:
-            self._problem = safe(str(error))
-        if was != (self._names, self._problem):
-            for view in self._views.values():
-                view.is_stale = True
-
     def _scene(self, view: View) -> Scene:
-        jobs, feed = self._jobs, view.feed
-        assert jobs is not None  # whoever is viewed has begun
+        jobs, lists, feed = self._jobs, self._lists, view.feed
+        assert jobs is not None and lists is not None  # whoever is viewed has begun
         return Scene(
             feed.yard.tasks.name,
             feed.tasks,
@@ -186,8 +176,9 @@ class Live:
             now_ms(),
             view.snapshot.done_since,
             self._seen,
-            tuple(dict.fromkeys(filter(None, (self._problem, feed.problem, *jobs.problems.values())))),
-            self._names,
+            tuple(dict.fromkeys(filter(None, (lists.problem, feed.problem, *jobs.problems.values())))),
+            lists.is_away or feed.is_away,
+            lists.names,
         )
 
     # -- for views ---------------------------------------------------------------------------
@@ -235,6 +226,8 @@ class Live:
                 followed.close()
             if self._jobs is not None:
                 self._jobs.close()
+            if self._lists is not None:
+                self._lists.close()
         self._bell.set()
 
     def __enter__(self) -> Live:

@@ -8,7 +8,7 @@ What can be read and watched as a resource, by its address, and where it lives.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 from mcp.shared.subscriptions import ResourcesListChanged, ResourceUpdated, ServerEvent
@@ -18,7 +18,7 @@ from taskyard.app import Yard
 from taskyard.errors import BadValue, ListNotFound
 from taskyard.names import nearest
 from taskyard.runtime.folder import JobFolder, living_folder
-from taskyard.tasklist.list_folder import ListFolder, is_list_name, list_names
+from taskyard.tasklist.list_folder import ListFolder, is_list_name
 
 LIST = "taskyard://lists/{list}"
 OUTPUT = "taskyard://jobs/{id}/output"
@@ -30,17 +30,18 @@ _AFTER_LIST, _AFTER_OUTPUT = 0.1, 1.0
 
 
 class Place(NamedTuple):
-    """A folder to follow, and what it means when something in it changes."""
+    """What to follow, and what it means when something in it changes: a folder, or what a store tells."""
 
     event: ServerEvent
-    folder: str
+    folder: str = ""
     names: tuple[str, ...] = ()  #: ends of the names that matter; none: all do
     pause: float = _AFTER_LIST  #: seconds until the next word on it
+    wait: Callable[[float], bool] | None = None  #: sleeps until there is news, where no folder shows it
 
     @property
     def is_there(self) -> bool:
-        """Whether there is such a folder by now."""
-        return os.path.isdir(self.folder)
+        """Whether there is such a folder by now; a store tells only of what is there."""
+        return self.wait is not None or os.path.isdir(self.folder)
 
     def concerns(self, names: Iterable[str] | None) -> bool:
         """Whether it is about one of these names; None: all may have changed."""
@@ -55,9 +56,7 @@ def place_of(yard: Yard, uri: str) -> Place:
         JobNotFound: there is no such job.
     """
     if (found := _LIST.match(uri)) is not None:
-        folder = ListFolder(_tasks_dir(yard, uri), _list_name(str(found["list"])))
-        folder.exists()  # refuses what is no folder of ours
-        return Place(ResourceUpdated(uri), folder.path, (".json",))
+        return _list_place(yard, uri, _list_name(str(found["list"])))
     if (found := _OUTPUT.match(uri)) is not None:
         job = yard.jobs.get(str(found["id"]))
         return Place(ResourceUpdated(uri), JobFolder(yard.home, job.id).path, ("output", "end.json"), _AFTER_OUTPUT)
@@ -69,17 +68,16 @@ def resources_place(yard: Yard) -> Place:
     return Place(ResourcesListChanged(), living_folder(yard.home))
 
 
-def list_folder(yard: Yard, name: str) -> ListFolder:
-    """The folder of a list there is.
+def known_list(yard: Yard, name: str) -> str:
+    """The name of a list there is.
 
     Raises:
         ListNotFound: there is none; names near ones.
     """
-    tasks_dir = _tasks_dir(yard, name)
-    folder = ListFolder(tasks_dir, name)
-    if not is_list_name(name) or not folder.exists():
-        raise ListNotFound(name[:200], nearest=nearest(name[:200], list_names(tasks_dir)))
-    return folder
+    known = yard.lists.names()
+    if name not in known:
+        raise ListNotFound(name[:200], nearest=nearest(name[:200], known))
+    return name
 
 
 def _list_name(name: str) -> str:
@@ -88,7 +86,10 @@ def _list_name(name: str) -> str:
     return name
 
 
-def _tasks_dir(yard: Yard, wanted: str) -> str:
-    if yard.tasks_dir is None:
-        raise ListNotFound(wanted[:200])  # a store of its own has no others beside it
-    return yard.tasks_dir
+def _list_place(yard: Yard, uri: str, name: str) -> Place:
+    if yard.lists.folder is not None:
+        folder = ListFolder(yard.lists.folder, name)
+        folder.exists()  # refuses what is no folder of ours
+        return Place(ResourceUpdated(uri), folder.path, (".json",))
+    other = yard if name == yard.tasks.name else yard.beside(name)
+    return Place(ResourceUpdated(uri), wait=other.tasks.store.wait)

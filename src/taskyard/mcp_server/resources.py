@@ -18,11 +18,9 @@ from taskyard.mcp_server.answers import protocol_error
 from taskyard.mcp_server.callers import Callers, Request
 from taskyard.mcp_server.listing import page
 from taskyard.mcp_server.yard_server import YardServer
-from taskyard.places import files_of
 from taskyard.runtime.folder import JobFolder
 from taskyard.runtime.model import Job
 from taskyard.runtime.output import Output
-from taskyard.tasklist.file_store import FileStore
 from taskyard.tasklist.model import Listing
 from taskyard.view.job_text import state
 
@@ -92,12 +90,8 @@ class Resources:
 def _listing(yard: Yard, name: str) -> Listing:
     if name == yard.tasks.name:
         return yard.tasks.list()
-    folder = places.list_folder(yard, name)
-    store = FileStore(files_of(folder.tasks_dir, folder.name, yard.settings))
-    try:
-        return store.list().visible
-    finally:
-        store.close()
+    with yard.beside(places.known_list(yard, name)) as other:
+        return other.tasks.list()
 
 
 def _list_resource(name: str) -> Resource:

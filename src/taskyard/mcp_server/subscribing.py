@@ -3,7 +3,7 @@ Who wants to hear of changes of a resource, and how they hear: on a stream they 
 the older protocol, as notifications after `resources/subscribe`.
 
 Only what somebody is subscribed to is watched, once however many they are, and until the last of them leaves. The
-kernel tells of changes; nothing is looked at again and again.
+kernel tells of changes, or the list's server; nothing is looked at again and again.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ from mcp_types import (
 
 from taskyard.disk.async_follow import Folder, followed
 from taskyard.errors import TaskyardError
+from taskyard.lists.async_alarm import Told, told
 from taskyard.mcp_server.answers import protocol_error
 from taskyard.mcp_server.callers import Caller, Callers, Request
 from taskyard.mcp_server.places import Place, place_of, resources_place
@@ -119,12 +120,16 @@ class Watches:
 
     def _begin(self, place: Place) -> End:
         with ExitStack() as held:
-            folder = held.enter_context(followed(place.folder))
+            folder: Folder | Told
+            if place.wait is None:
+                folder = held.enter_context(followed(place.folder))
+            else:
+                folder = held.enter_context(told(place.wait))
             folder.look()  # all that changes from here on is news
             held.callback(asyncio.create_task(self._watch(place, folder)).cancel)
             return held.pop_all().close
 
-    async def _watch(self, place: Place, folder: Folder) -> None:
+    async def _watch(self, place: Place, folder: Folder | Told) -> None:
         there = place.is_there
         while True:
             names = await folder.news()

@@ -181,6 +181,18 @@ class FileStore:
 
         return self._files.persist(lambda: restore(self._files, task_id, act))
 
+    def last_id(self) -> int:
+        """The highest id that was ever given out."""
+        from taskyard.tasklist.adopting import last_id
+
+        return last_id(self._files)
+
+    def adopt(self, tasks: Sequence[Task], act: Act, *, last: int = 0) -> None:
+        """Have an empty list hold `tasks` as they are."""
+        from taskyard.tasklist.adopting import adopt
+
+        self._files.persist(lambda: adopt(self._files, tasks, act, last))
+
     def signal(self) -> None:
         """Wake whoever waits in this process, at once."""
         self._files.tasks.signal()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from taskyard.clock import elapsed
-from taskyard.errors import BadValue, HookRefused, StillOpen
+from taskyard.errors import BadValue, HookRefused, ListNotEmpty, StillOpen
 from taskyard.names import check_id
 from taskyard.tasklist.list_core import ListCore, checked_ids
 from taskyard.tasklist.model import Change, Decision, Facts, Listing, Task
@@ -78,21 +78,46 @@ class Keeping(ListCore):
         """The list as text: json, markdown, csv, dot or mermaid."""
         from taskyard.tasklist.portable import export
 
-        return export(self.list(), format, list_name=self.name)
+        return export(self.list(), format, list_name=self.name, last_id=self.store.last_id())
 
-    def import_(self, text: str, format: str = "json", *, agent: str | None = None) -> tuple[Task, ...]:
+    def import_(
+        self, text: str, format: str = "json", *, keep_ids: bool = False, agent: str | None = None
+    ) -> tuple[Task, ...]:
         """Add the tasks of an export (json, markdown, csv) that are not on the list yet; those added.
 
         Each goes the way of `create`: hooks are asked, its owner is told. `notes` say what had to be left out.
+        With `keep_ids` an empty list becomes the one that was exported as JSON: ids, times and all, in one step; hooks
+        are asked first, and nobody is told of tasks that were theirs.
 
         Raises:
+            ListNotEmpty: `keep_ids`, and the list has other tasks than those.
             UsageError: the text cannot be read; says where.
             Cycle: its tasks wait for each other. Nothing was added.
             HookRefused: a hook said no to one; `added` names those before it, which stay.
         """
+        if keep_ids:
+            return self._move_in(text, format, agent)
         from taskyard.tasklist.portable import parse
 
         return self.add_all(parse(text, format, source=""), agent=agent)
+
+    def _move_in(self, text: str, format: str, agent: str | None) -> tuple[Task, ...]:
+        from taskyard.tasklist import moving
+
+        if format != "json":
+            raise BadValue("format", format, "json, which alone holds all that is kept with the ids")
+        found, there = moving.whole(text), self.store.list()
+        if there and not moving.is_there(found.tasks, there):
+            raise ListNotEmpty(self.name, len(there))
+        if there or not found.tasks:
+            return ()
+        act = self._act(agent, "import")
+        for task in found.tasks:
+            self._ask_hooks(task, act)
+        self.refuse_cancelled()
+        self.store.adopt(found.tasks, act, last=found.last)
+        self.outside.changed()
+        return found.tasks
 
     def add_all(self, imported: Sequence[Imported], *, agent: str | None = None) -> tuple[Task, ...]:
         """As `import_`, of tasks that were read already."""

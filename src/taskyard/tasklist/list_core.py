@@ -155,15 +155,20 @@ class ListCore:
             HookRefused: one of them said no; the id is spent.
         """
         task_id = None
-        for event in _BOTH if draft.status is TaskStatus.COMPLETED else _BOTH[:1]:
-            if self.outside.is_guarded(event):
-                task_id = task_id or self.store.reserve()
-                self.outside.ask_hooks(event, Task(task_id, *draft), act.by, cancel=self.cancel)
+        if any(self.outside.is_guarded(event) for event in _events(draft)):
+            task_id = self.store.reserve()
+            self._ask_hooks(Task(task_id, *draft), act)
         self.refuse_cancelled()
         task = self.store.create(draft, act, task_id=task_id, lease=lease)
         if not task.is_done:
             self._tell_owner(task, None, act.by)
         return task
+
+    def _ask_hooks(self, task: Task, act: Act) -> None:
+        """Ask the hooks about a task that comes in."""
+        for event in _events(task):
+            if self.outside.is_guarded(event):
+                self.outside.ask_hooks(event, task, act.by, cancel=self.cancel)
 
     def _tell_owner(self, task: Task, before: str | None, by: str | None) -> None:
         if task.owner is None or task.owner in (before, by):
@@ -176,6 +181,10 @@ class ListCore:
             "timestamp": iso(now_ms()),
         }
         self.outside.tell(task.owner, sender=by, kind="task_assignment", text="", data=data)
+
+
+def _events(task: Task | Draft) -> tuple[str, ...]:
+    return _BOTH if task.status is TaskStatus.COMPLETED else _BOTH[:1]
 
 
 def _nobody() -> Outside:

@@ -6,7 +6,7 @@ import threading
 from contextlib import contextmanager
 
 from taskyard.clock import now_ms
-from taskyard.errors import Conflict, TaskNotFound
+from taskyard.errors import Conflict, ListNotEmpty, TaskNotFound
 from taskyard.names import nearest_ids
 from taskyard.tasklist import graph, planning, rules
 from taskyard.tasklist.model import Act, Change, Draft, Facts, Lease, Links, Listing, Task, loss_of
@@ -185,6 +185,25 @@ class MemoryStore:
         with self._still():
             self._carry_out(act, planning.restored(self, task_id, list_name=self.name))
             return self._tasks[task_id]
+
+    def last_id(self) -> int:
+        """The highest id that was ever given out."""
+        return self._last
+
+    def adopt(self, tasks: Sequence[Task], act: Act, *, last: int = 0) -> None:
+        """Have an empty list hold `tasks` as they are."""
+        with self._still():
+            if self._tasks:
+                raise ListNotEmpty(self.name, len(self._tasks))
+            now = now_ms()
+            self._tasks = {
+                task.id: task._replace(created_at=task.created_at or now, updated_at=task.updated_at or now, lease=None)
+                for task in tasks
+            }
+            self._last = max(self._last, last, *map(int, self._tasks), 0)
+            if self._tasks:
+                self._log.append(Change(len(self._log), now, act, dict(self._tasks)))
+                self._lock.notify_all()
 
     @contextmanager
     def _still(self, *task_ids: str) -> Generator[None]:

@@ -25,8 +25,10 @@ READ = ("json", "markdown", "csv")
 WRITTEN = (*READ, "dot", "mermaid")
 
 
-def export(tasks: Iterable[Task], format: str, *, list_name: str = "") -> str:
+def export(tasks: Iterable[Task], format: str, *, list_name: str = "", last_id: int = 0) -> str:
     """`tasks` as text in `format`; trackers stay behind. With `list_name` a later import knows where they came from.
+
+    `last_id`: the highest that was ever given out on that list.
 
     Raises:
         BadValue: there is no such format.
@@ -37,7 +39,7 @@ def export(tasks: Iterable[Task], format: str, *, list_name: str = "") -> str:
     if format == "json":
         from taskyard.tasklist.formats.json_format import to_json
 
-        return to_json(leaving, list_name=name)
+        return to_json(leaving, list_name=name, last_id=last_id)
     if format == "markdown":
         from taskyard.tasklist.formats.markdown_format import to_markdown
 

@@ -124,6 +124,20 @@ class TaskStore(Protocol):
         """Bring a removed task back under its id, as it was, with the dependencies that still make sense."""
         ...
 
+    def last_id(self) -> int:
+        """The highest id that was ever given out; 0 if none was. A mere look."""
+        ...
+
+    def adopt(self, tasks: Sequence[Task], act: Act, *, last: int = 0) -> None:
+        """Have an empty list hold `tasks` as they are, ids, dependencies on both sides and times: all or none.
+
+        Held by nobody; a time that is not known is now. No id up to `last`, nor one of theirs, is given out again.
+
+        Raises:
+            ListNotEmpty: there are tasks.
+        """
+        ...
+
     def changes(self, since: int = 0, *, task_id: str | None = None) -> Iterator[Change]:
         """The event log from an id on, oldest first."""
         ...

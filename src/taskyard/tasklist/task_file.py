@@ -76,9 +76,14 @@ def document(data: bytes) -> dict[str, object]:
     if not isinstance(found, dict):
         raise Unreadable("it is JSON, but no object")
     raw = cast("dict[str, object]", found)
-    if data.count(b"[") + data.count(b"{") > DEEPEST_FILE and _depth(raw, DEEPEST_FILE) > DEEPEST_FILE:
+    if data.count(b"[") + data.count(b"{") > DEEPEST_FILE and is_too_deep(raw):
         raise Unreadable(f"it nests deeper than {DEEPEST_FILE} levels")
     return raw
+
+
+def is_too_deep(raw: Mapping[str, object]) -> bool:
+    """Whether a task nests deeper than anybody reads."""
+    return _depth(raw, DEEPEST_FILE) > DEEPEST_FILE
 
 
 def task_from(task_id: str, raw: Mapping[str, object]) -> Task:

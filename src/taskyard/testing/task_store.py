@@ -5,6 +5,7 @@ from __future__ import annotations
 from taskyard.errors import AlreadyExists, Conflict, Cycle, NotFound, StillOpen, TaskNotFound
 from taskyard.tasklist.model import Decision, Draft, Facts, TaskStatus
 from taskyard.testing.acts import act, add, edges, lease, put, refused, take, told
+from taskyard.testing.adopting import ADOPTING
 from taskyard.testing.holding import HOLDING
 from taskyard.testing.races import RACES
 from taskyard.testing.rewiring import REWIRING
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
 def check_task_store(make: Callable[[], TaskStore]) -> None:
     """Assert every promise of `TaskStore`. `make` returns a fresh, empty list each time."""
-    for check in (*_CHECKS, *REWIRING, *HOLDING, *RACES):
+    for check in (*_CHECKS, *REWIRING, *HOLDING, *ADOPTING, *RACES):
         store = make()
         try:
             check(store)

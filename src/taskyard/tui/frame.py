@@ -68,6 +68,7 @@ def header(snapshot: Snapshot, columns: int, now: int, style: Style) -> list[Pie
     """` taskyard  release-2        3 agents · 3 doing · 4 ready   14:02`."""
     clock = time.strftime("%H:%M", time.localtime(now / 1000))
     problems = f"! {len(snapshot.problems)} unreadable   " if snapshot.problems else ""
+    problems = "! disconnected   " if snapshot.is_disconnected else problems
     headline = snapshot.headline.replace(" · ", ", ") if style.ascii else snapshot.headline
     right = f"{headline}   {clock} " if headline else f"{clock} "
     room = columns - len(" taskyard  ") - width(problems) - width(right) - 1

@@ -66,5 +66,6 @@ def _rest(snapshot: Snapshot) -> Mapping[str, object]:
         "is_panel_shown": snapshot.is_panel_shown,
         "attention": snapshot.attention,
         "problems": list(snapshot.problems),
+        "is_disconnected": snapshot.is_disconnected,
         "lists": list(snapshot.lists),
     }

@@ -41,6 +41,7 @@ class Scene(NamedTuple):
     done_since: int | None = None  #: since when everything is done, as the last snapshot said
     seen: frozenset[str] = frozenset()  #: jobs whose end somebody has looked at
     problems: tuple[str, ...] = ()  #: what could not be read, in words
+    is_disconnected: bool = False  #: where the lists are is out of reach: they are shown as they were
     lists: tuple[str, ...] = ()  #: the names of all lists there are
 
 
@@ -56,6 +57,7 @@ class Snapshot(NamedTuple):
     is_panel_shown: bool = False  #: False: there is nothing to do, or all has been done for a while
     attention: int = 0  #: jobs that wait for an answer or failed unseen
     problems: tuple[str, ...] = ()
+    is_disconnected: bool = False
     lists: tuple[str, ...] = ()
     done_since: int | None = None
     until: int | None = None  #: epoch ms: then it changes by time alone
@@ -92,6 +94,7 @@ def snapshot(
         is_shown,
         sum(job.needs_input or job.is_unseen for job in jobs),
         (*scene.problems, *(f"{found.file} cannot be read: {found.why}" for found in scene.damaged)),
+        scene.is_disconnected,
         scene.lists,
         done_since,
         _until(scene, tasks, done_since),

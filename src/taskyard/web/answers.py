@@ -18,6 +18,7 @@ from taskyard.errors import (
     Cancelled,
     Conflict,
     NotFound,
+    StoreAway,
     TaskyardError,
     UsageError,
 )
@@ -36,6 +37,7 @@ _STATUSES: tuple[tuple[type[TaskyardError], int], ...] = (
     (Conflict, 409),
     (Busy, 503),
     (Cancelled, 503),
+    (StoreAway, 503),
 )
 
 

@@ -18,7 +18,6 @@ from taskyard.errors import Busy, ListNotFound
 from taskyard.live.showing import Live
 from taskyard.live.watched import View
 from taskyard.names import nearest
-from taskyard.tasklist.list_folder import list_names
 from taskyard.web.channel import Channel, Numbers
 from taskyard.web.threads import Threads
 
@@ -43,7 +42,7 @@ class Shown:
 
 
 class Lists:
-    """All lists in the folder, opened when somebody looks."""
+    """All lists there are, opened when somebody looks."""
 
     def __init__(
         self, yard: Yard, live: Live, numbers: Numbers, threads: Threads, wake: Callable[[Callable[[], None]], object]
@@ -67,8 +66,8 @@ class Lists:
         return self._open
 
     def names(self) -> list[str]:
-        """Every list there is. Reads the disk."""
-        return list_names(self._yard.tasks_dir) if self._yard.tasks_dir is not None else [self.own]
+        """Every list there is. Reads the disk, or asks the database."""
+        return self._yard.lists.names()
 
     @asynccontextmanager
     async def shown(self, name: str | None) -> AsyncGenerator[Shown]:

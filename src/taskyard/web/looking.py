@@ -10,7 +10,6 @@ from starlette.responses import Response
 import taskyard
 from taskyard.app import Yard
 from taskyard.clock import now_ms
-from taskyard.live.every_list import counted
 from taskyard.live.last_line import last_line
 from taskyard.runtime.families import of_task, with_all_inside
 from taskyard.tasklist.model import Task
@@ -60,7 +59,7 @@ async def lists(site: Site, given: Given, request: Request) -> Response:
     def look() -> list[dict[str, object]]:
         names = site.lists.names()
         names += [] if site.lists.own in names else [site.lists.own]
-        found = [counted(site.yard.tasks_dir or "", name) for name in names]
+        found = [site.yard.lists.count(name) for name in names]
         return [{**each._asdict(), "current": each.name == site.lists.own} for each in found]
 
     return data(await site.threads.look(look))

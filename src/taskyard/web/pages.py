@@ -8,7 +8,7 @@ from functools import partial
 from starlette.requests import Request
 from starlette.responses import Response
 
-from taskyard.live.every_list import counted
+from taskyard.errors import StoreAway
 from taskyard.view.snapshot import Snapshot
 from taskyard.view.task_views import Counts
 from taskyard.web import metrics as measured
@@ -41,8 +41,13 @@ def _asset(site: Site, name: str, request: Request) -> Response:
 
 
 async def health(site: Site, given: Given, request: Request) -> Response:
-    """Whether a server lives here."""
-    return Response(dumped({"status": "ok"}), media_type=JSON, headers={"Cache-Control": "no-store"})
+    """Whether a server lives here, and whether its database does."""
+    headers = {"Cache-Control": "no-store"}
+    try:
+        await site.threads.look(site.yard.lists.names if site.yard.lists.folder is None else list)
+    except StoreAway:  # which database concerns nobody without the token
+        return Response(dumped({"status": StoreAway.code}), 503, headers, JSON)
+    return Response(dumped({"status": "ok"}), media_type=JSON, headers=headers)
 
 
 async def metrics(site: Site, given: Given, request: Request) -> Response:
@@ -73,6 +78,6 @@ def _counted(site: Site, now: Snapshot, open_now: dict[str, Snapshot]) -> list[F
 
 
 def _states(site: Site, name: str, open_now: dict[str, Snapshot]) -> Iterator[tuple[str, int]]:
-    found = open_now[name].counts if name in open_now else counted(site.yard.tasks_dir or "", name)
+    found = open_now[name].counts if name in open_now else site.yard.lists.count(name)
     for state in Counts._fields:
         yield state, getattr(found, state)

@@ -69,7 +69,7 @@ _PAGES = (
     _get("/docs", described.docs, "This description, for people.", "text/html", is_open=True),
     _get("/docs.css", described.style, "How that looks.", "text/css", is_open=True),
     _get("/openapi.json", described.openapi, "This description.", "application/json", is_open=True),
-    _get("/healthz", pages.health, "Whether a server lives here.", "application/json", is_open=True),
+    _get("/healthz", pages.health, "Whether a server lives here, and its database.", "application/json", is_open=True),
     _get("/metrics", pages.metrics, "Numbers for monitoring, as Prometheus reads them.", "text/plain"),
 )
 

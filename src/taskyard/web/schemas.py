@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from taskyard.live.every_list import ListCount
+from taskyard.lists import ListCount
 from taskyard.view.figures import Figures
 from taskyard.view.job_views import JobView, Step
 from taskyard.view.people import Person
@@ -111,6 +111,7 @@ def _answers() -> dict[str, Schema]:
             headline="str",
             is_panel_shown="bool",
             problems="list",
+            is_disconnected="bool",
             lists="list",
             id="str",
         ),

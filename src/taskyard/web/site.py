@@ -45,7 +45,7 @@ class Site:
         self.options = options
         self.assets = assets
         self.numbers = Numbers()
-        self.threads = Threads()
+        self.threads = Threads(yard)
         self.live = Live(yard)
         self.lists = Lists(yard, self.live, self.numbers, self.threads, wake)
         self.metrics = Metrics()

@@ -20,13 +20,20 @@ LOOKS, ACTS = 8, 16
 class Threads:
     """Everything that is not for the event loop."""
 
-    def __init__(self) -> None:
+    def __init__(self, yard: Yard) -> None:
+        """`yard`: whose lists are looked at."""
+        self._hurried = yard.lists.hurried
         self._looks = anyio.CapacityLimiter(LOOKS)
         self._acts = anyio.CapacityLimiter(ACTS)
 
     async def look(self, what: Callable[[], T]) -> T:
-        """Read something."""
-        return await anyio.to_thread.run_sync(what, abandon_on_cancel=True, limiter=self._looks)
+        """Read something; where it is lies out of reach, that is the answer."""
+
+        def hurried() -> T:
+            with self._hurried():
+                return what()
+
+        return await anyio.to_thread.run_sync(hurried, abandon_on_cancel=True, limiter=self._looks)
 
     async def act(self, yard: Yard, what: Callable[[Yard], T]) -> T:
         """Change something; who gives up ends the hook or check it waits for, and then nothing is saved."""

@@ -8,16 +8,13 @@ name is told from its beginning, so one that is made later is never missed.
 
 from __future__ import annotations
 
-import os
 import sys
 
-from taskyard import config
 from taskyard.cli.command import Command
-from taskyard.cli.lists import tasks_dir
-from taskyard.cli.output import SCHEMA_VERSION, print_line
+from taskyard.cli.output import SCHEMA_VERSION, open_yard, print_line
+from taskyard.cli.steady import Steady
 from taskyard.errors import BadValue, UsageError
 from taskyard.names import folder_name
-from taskyard.tasklist.list_folder import list_names
 from taskyard.view.records import change_json
 
 TYPE_CHECKING = False
@@ -27,14 +24,13 @@ if TYPE_CHECKING:
     from taskyard.app import Yard
     from taskyard.cli.command import Args
     from taskyard.cli.parser import Parser
-    from taskyard.disk.watch import Followed
     from taskyard.tasklist.model import Change
 
 
 def _arguments(parser: Parser) -> None:
     parser.add("-f", "--follow", action="store_true", help="Stay, and tell what happens.")
     parser.add("--since", metavar="CURSOR", help="Only what came after: an id, or a line's cursor.")
-    parser.add("--all", action="store_true", help="Of every list in the tasks folder.")
+    parser.add("--all", action="store_true", help="Of every list there is.")
     parser.add("--now", action="store_true", help="With --follow: only what happens from now on.")
 
 
@@ -43,25 +39,25 @@ def _run(args: Args) -> int:
         raise UsageError("Either --list NAME or --all.")
     if args.now and args.since is not None:
         raise UsageError("Either --since CURSOR or --now.")
-    stream = AllLists(args) if args.all else OneList(args)
-    try:
-        stream.tell()
-        while args.follow:
-            sys.stdout.flush()
-            stream.wait()
+    with open_yard(args) as yard:
+        stream = AllLists(args, yard) if args.all else OneList(args, yard)
+        try:
             stream.tell()
-    finally:
-        stream.close()
+            steady = Steady(args, yard.lists)
+            while args.follow:
+                sys.stdout.flush()
+                stream.wait()
+                steady.look(stream.tell)
+        finally:
+            stream.close()
     return 0
 
 
 class OneList:
     """The events of one list."""
 
-    def __init__(self, args: Args) -> None:
-        from taskyard.cli.output import open_yard
-
-        self._yard = open_yard(args)
+    def __init__(self, args: Args, yard: Yard) -> None:
+        self._yard = yard
         self._next = 0 if args.since is None else _after(args.since, self._yard.tasks.name)
         if args.now:
             self._yard.tasks.list()  # what others did before now is logged now
@@ -80,29 +76,26 @@ class OneList:
         self._yard.tasks.store.wait(self._yard.settings.poll_interval)
 
     def close(self) -> None:
-        """Let go of the list."""
-        self._yard.close()
+        """Nothing is open that is its own."""
 
 
 class AllLists:
-    """The events of every list in a folder, also of those made later."""
+    """The events of every list, also of those made later."""
 
-    def __init__(self, args: Args) -> None:
-        self._args = args
-        self._folder = tasks_dir(args)
+    def __init__(self, args: Args, yard: Yard) -> None:
+        self._own = yard
         self._seen = _places(args.since) if args.since is not None else {}
         self._yards: dict[str, Yard] = {}
-        self._settings = config.load()
-        self._followed: dict[str, Followed] = {}  #: by list; "" is the folder of lists itself
+        self._following = yard.lists.follow(debounce=yard.settings.debounce)
         if args.now:
-            for name in list_names(self._folder):
+            for name in yard.lists.names():
                 tasks = self._yard(name).tasks
                 tasks.list()
                 self._seen[name] = tasks.store.position() - 1
 
     def tell(self) -> None:
         """Print what came since last told, list by list, oldest first."""
-        news = [(change.at, name, change) for name in list_names(self._folder) for change in self._news(name)]
+        news = [(change.at, name, change) for name in self._own.lists.names() for change in self._news(name)]
         for _, name, change in sorted(news, key=lambda item: item[0]):
             self._seen[name] = change.id
             if not change.aborted:
@@ -115,33 +108,18 @@ class AllLists:
 
     def _yard(self, name: str) -> Yard:
         if name not in self._yards:
-            from taskyard.app import open as open_
-
-            self._yards[name] = open_(tasks_dir=self._folder, list=name, via="cli", is_person=True)
+            self._yards[name] = self._own.beside(name)
         return self._yards[name]
 
     def wait(self) -> None:
         """Sleep until something may have happened in any list, or a list is made."""
-        from taskyard.disk.watch import watcher
-
-        root = self._followed.get("")
-        fresh = [name for name in ["", *list_names(self._folder)] if name not in self._followed]
-        for name in fresh:
-            followed = watcher().follow(os.path.join(self._folder, name), wake=root)
-            root = self._followed[""] if name else followed
-            self._followed[name] = followed
-        if fresh or root is None:
-            return  # nobody listened there until now: look again before sleeping
-        root.wait(self._settings.poll_interval, debounce=self._settings.debounce)
-        for followed in self._followed.values():
-            followed.changed()
+        self._following.wait(self._own.settings.poll_interval)
 
     def close(self) -> None:
         """Let go of every list."""
         for yard in self._yards.values():
             yard.close()
-        for followed in self._followed.values():
-            followed.close()
+        self._following.close()
 
 
 def _print(name: str, change: Change, cursor: str) -> None:

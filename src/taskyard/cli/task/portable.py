@@ -6,7 +6,7 @@ import os
 import sys
 
 from taskyard.cli.command import Command
-from taskyard.cli.output import answer, open_yard
+from taskyard.cli.output import answer, open_yard, say
 from taskyard.cli.task.shown import answer_tasks
 from taskyard.errors import BadText, NotFound, StorageError, UsageError
 
@@ -24,6 +24,9 @@ _WRITTEN = (*_READ, "dot", "mermaid")
 def _import_arguments(parser: Parser) -> None:
     parser.add("file", metavar="FILE", help="What to read; - is standard input.")
     parser.add("--format", choices=_READ, help="By the file's ending if not given; json from standard input.")
+    parser.add(
+        "--keep-ids", action="store_true", help="Into an empty list: each task as it was, with its id and its times."
+    )
 
 
 def _import(args: Args) -> int:
@@ -34,7 +37,10 @@ def _import(args: Args) -> int:
             raise UsageError(f"What is in {args.file!r}? Its ending does not say: add --format {'|'.join(_READ)}.")
         format = "json"
     with open_yard(args) as yard:
-        added = yard.tasks.import_(text, format)
+        added = yard.tasks.import_(text, format, keep_ids=args.keep_ids)
+        if args.keep_ids and added:
+            count = "1 task" if len(added) == 1 else f"{len(added)} tasks"
+            say(args, f"List {yard.tasks.name!r} has {count} now, each under its id, with its times and dependencies.")
         return answer_tasks(args, yard, added, nothing=_NOTHING)
 
 
@@ -72,12 +78,17 @@ IMPORT = Command(
     _import,
     _import_arguments,
     "Add the tasks of a file that are not on the list yet, dependencies included. Importing twice adds\n"
-    "nothing. Hooks are asked about each, as when it is made by hand.",
-    examples=("taskyard task import plan.md", "taskyard task export --list old | taskyard task import - --list new"),
+    "nothing. Hooks are asked about each, as when it is made by hand. --keep-ids moves a whole list, from one\n"
+    "store to another: an empty list becomes the one that was exported, in one step.",
+    examples=(
+        "taskyard task import plan.md",
+        "taskyard task export --list old | taskyard task import - --list new",
+        "taskyard task export | TASKYARD_STORE=postgresql://db.example/yard taskyard task import - --keep-ids",
+    ),
     exits=(
         "2  the file cannot be read as that; says where",
         "4  there is no such file",
-        "5  its tasks wait for each other, or a hook refused one",
+        "5  its tasks wait for each other, a hook refused one, or the list is not empty (--keep-ids)",
     ),
 )
 EXPORT = Command(

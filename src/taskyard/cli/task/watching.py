@@ -3,25 +3,30 @@
 
 On a terminal the screen is drawn anew at every change. Elsewhere the rows come once, then a line
 for each change; with `--json`, the whole answer on one line for each change. The kernel tells of
-changes; on a terminal a look every few seconds moves the clocks on.
+changes, or the server does; on a terminal a look every few seconds moves the clocks on. While a database is away
+that is said, and nothing that happened meanwhile is left out.
 """
 
 from __future__ import annotations
 
 import sys
+from functools import partial
 
 from taskyard.cli.output import columns, is_terminal, print_line, style
+from taskyard.cli.steady import Steady
 from taskyard.cli.task.listing import chosen, hidden_done, nothing_here, show
 from taskyard.cli.task.log import line_of
 from taskyard.clock import now_ms
 from taskyard.view.ordering import hidden_line
-from taskyard.view.text import done_line, task_rows
+from taskyard.view.text import done_line, safe, task_rows
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from taskyard.app import Yard
     from taskyard.cli.command import Args
-    from taskyard.tasklist.model import Listing
+    from taskyard.tasklist.model import Change, Listing
 
 #: With nothing unfinished no clock moves; only file events matter.
 _LONG = 3600.0
@@ -34,38 +39,40 @@ def watch(args: Args, yard: Yard) -> int:
     drawing = is_terminal(sys.stdout) and not args.as_json
     position = yard.tasks.store.position()
     listing = yard.tasks.list()
+    steady = Steady(args, yard.lists)
     shown: object = None
     if not drawing:
         show(args, yard, listing)
         shown = tuple(listing)
     while True:
         if drawing:
-            _draw(args, yard, listing)
+            _draw(args, yard, listing, steady.trouble)
         sys.stdout.flush()
         if args.until_done and all(task.is_done for task in listing):
             return 0
         unfinished = any(not task.is_done for task in listing)
         yard.tasks.store.wait(yard.settings.poll_interval if unfinished else _LONG)
-        listing = yard.tasks.list()
+        found = steady.look(yard.tasks.list)
+        listing = listing if found is None else found
         if args.as_json and tuple(listing) != shown:
             show(args, yard, listing)
             shown = tuple(listing)
-        elif not drawing:
-            position = _tell(yard, position)
+        elif not drawing and found is not None:
+            news = steady.look(partial(yard.tasks.log, since=position)) or ()
+            position = _told(news) or position
 
 
-def _tell(yard: Yard, position: int) -> int:
-    """A line for each change since `position`; where to go on from."""
-    for change in yard.tasks.log(since=position):
-        position = change.id + 1
+def _told(news: Sequence[Change]) -> int | None:
+    """A line for each change; where to go on from, if there were any."""
+    for change in news:
         if not change.aborted:
             print_line(line_of(change))
-    return position
+    return news[-1].id + 1 if news else None
 
 
-def _draw(args: Args, yard: Yard, listing: Listing) -> None:
+def _draw(args: Args, yard: Yard, listing: Listing, trouble: str) -> None:
     rows = chosen(args, listing, me=yard.agent, just_done=True)
-    room = max(3, _height() - 3)
+    room = max(3, _height() - (4 if trouble else 3))
     lines = task_rows(rows[:room], now=now_ms(), columns=columns(), style=style(args))
     left = [row for row in rows[room:] if row.state != "done"]
     if rest := hidden_line(row.task for row in left):
@@ -73,6 +80,8 @@ def _draw(args: Args, yard: Yard, listing: Listing) -> None:
     done = hidden_done(args, listing) - sum(row.state == "done" for row in rows)
     if line := done_line(done, style(args)):
         lines.append(line)
+    if trouble:
+        lines.append(safe(trouble))
     sys.stdout.write(_CLEAR + "\n".join(lines or [nothing_here(args, yard, listing)]) + "\n")
 
 

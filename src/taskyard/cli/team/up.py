@@ -92,7 +92,8 @@ def _led(args: Args, course: Course, plan: Plan | None) -> int:
     from taskyard.crew.leading import Lead
 
     if args.tasks_dir:
-        os.environ["TASKYARD_TASKS_DIR"] = os.path.abspath(args.tasks_dir)  # members work on the same
+        # Members work on the same.
+        os.environ |= {"TASKYARD_TASKS_DIR": os.path.abspath(args.tasks_dir), "TASKYARD_STORE": "files"}
     with ended_by_signals(), founded(course.wish.team, plan, agent=args.by, report=_said) as yard:
         _begin(args, yard, course)
         lead = Lead(yard, course, tell=lambda text: _tell(args, text))

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     Treatment = Callable[[Finding], Repair | None]
 
-__all__ = ["KINDS", "Doctor", "Finding", "Repair"]
+__all__ = ["KINDS", "Doctor", "Finding", "Repair", "in_order", "repairable"]
 
 _ORDER = {name: place for place, name in enumerate(KINDS)}
 
@@ -53,8 +53,7 @@ class Doctor:
 
     def examine(self) -> tuple[Finding, ...]:
         """Everything found, in the order of `KINDS`; nothing is changed."""
-        found = [*self._list_findings(), *check_home.check_home(self._home), *self._beyond()]
-        return tuple(sorted(found, key=lambda finding: _ORDER[finding.name]))
+        return in_order([*self._list_findings(), *check_home.check_home(self._home), *self._beyond()])
 
     def _list_findings(self) -> Iterator[Finding]:
         folder = self._files.folder
@@ -89,7 +88,7 @@ class Doctor:
         Raises:
             BadValue: there is no finding of such a name, or nothing can repair it.
         """
-        wanted = _checked(names)
+        wanted = repairable(names)
         self.refused = []
         done: list[Repair] = []
         treatments = self._treatments()
@@ -155,7 +154,17 @@ class Doctor:
         return Repair(finding.name, finding.file, "moved it aside", kept)
 
 
-def _checked(names: Iterable[str]) -> frozenset[str]:
+def in_order(found: Iterable[Finding]) -> tuple[Finding, ...]:
+    """Findings in the order of a report."""
+    return tuple(sorted(found, key=lambda finding: _ORDER[finding.name]))
+
+
+def repairable(names: Iterable[str]) -> frozenset[str]:
+    """The kinds of findings to be repaired: those named, or all by which nothing can be lost.
+
+    Raises:
+        BadValue: there is no finding of such a name, or nothing can repair it.
+    """
     wanted = frozenset(names)
     for name in wanted:
         if name not in KINDS or not KINDS[name].can_fix:

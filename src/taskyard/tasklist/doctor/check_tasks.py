@@ -12,9 +12,10 @@ from taskyard.tasklist.graph import by_id, cycles, half_edges
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator, Mapping
 
     from taskyard.tasklist.doctor.look import Look
+    from taskyard.tasklist.model import Task
     from taskyard.tasklist.reader import Seen
 
 
@@ -55,36 +56,57 @@ def remedy(look: Look, task_id: str, seen: Seen) -> str:
 
 def check_dependencies(look: Look) -> Iterator[Finding]:
     """Cycles, half edges, and dependencies on what is not there."""
-    tasks = look.tasks
-    everything = {**look.older, **tasks}
-    for cycle in _once_each(cycles(everything)):
+    yield from check_cycles({**look.older, **look.tasks}, look.folder.task)
+    if look.is_quiet and not _is_being_written(look):
+        yield from check_half_edges(look.tasks, look.folder.task)
+    yield from check_gone(look.tasks, look.exists, look.folder.task)
+
+
+def check_cycles(tasks: Mapping[str, Task], place: Callable[[str], str]) -> Iterator[Finding]:
+    """Tasks that wait for each other; `place` says where a task is."""
+    for cycle in _once_each(cycles(tasks)):
         edges = [(blocker, blocked) for blocked, blocker in pairwise(cycle)]
         path = " → ".join(f"#{task_id}" for task_id in cycle)
         ways = " or ".join(f"`taskyard task unblock {blocked} --on {blocker}`" for blocker, blocked in edges)
         why = f"They wait for each other for ever: {path}."
-        yield Finding("cycle", look.folder.task(cycle[0]), why, f"which is wrong, only you can say: {ways}", cycle[0])
-    for blocker, blocked in half_edges(tasks) if look.is_quiet and not _is_being_written(look) else ():
-        file = look.folder.task(blocker)
+        yield Finding("cycle", place(cycle[0]), why, f"which is wrong, only you can say: {ways}", cycle[0])
+
+
+def check_half_edges(tasks: Mapping[str, Task], place: Callable[[str], str]) -> Iterator[Finding]:
+    """Dependencies that one of two tasks does not know of."""
+    for blocker, blocked in half_edges(tasks):
+        file = place(blocker)
         if blocker in tasks[blocked].blocked_by:
             why = f"#{blocked} waits for #{blocker}, which does not say so."
             yield Finding("half-edge", file, why, f"adds #{blocked} to what #{blocker} blocks", blocker)
         else:
             why = f"#{blocker} says that it blocks #{blocked}, which does not wait for it."
             yield Finding("half-edge", file, why, f"takes #{blocked} from what #{blocker} blocks", blocker)
+
+
+def check_gone(
+    tasks: Mapping[str, Task], exists: Callable[[str], object], place: Callable[[str], str]
+) -> Iterator[Finding]:
+    """Dependencies on what is not there."""
     for task in by_id(tasks.values()):
-        gone = sorted({other for other in (*task.blocked_by, *task.blocks) if not look.exists(other)}, key=int)
+        gone = sorted({other for other in (*task.blocked_by, *task.blocks) if not exists(other)}, key=int)
         if gone:
             names = ", ".join(f"#{other}" for other in gone)
             why = f"#{task.id} depends on {names}: there is no such task."
-            yield Finding("dangling-blocker", look.folder.task(task.id), why, f"takes {names} from it", task.id)
+            yield Finding("dangling-blocker", place(task.id), why, f"takes {names} from it", task.id)
 
 
 def check_held(look: Look) -> Iterator[Finding]:
     """Tasks that nobody is offered any more."""
-    for task in by_id(look.tasks.values()):
+    yield from check_set_aside(look.tasks, look.folder.task)
+
+
+def check_set_aside(tasks: Mapping[str, Task], place: Callable[[str], str]) -> Iterator[Finding]:
+    """The same, wherever they are."""
+    for task in by_id(tasks.values()):
         if task.is_held and not task.is_done:
             why = f"#{task.id} lost its holder too often and is offered to nobody."
-            yield Finding("held-task", look.folder.task(task.id), why, "offers it again", task.id)
+            yield Finding("held-task", place(task.id), why, "offers it again", task.id)
 
 
 def _is_being_written(look: Look) -> bool:

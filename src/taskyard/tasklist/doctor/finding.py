@@ -20,6 +20,8 @@ class Kind(NamedTuple):
 
 #: Every name, in the order of a report.
 KINDS: Mapping[str, Kind] = {
+    "unreachable": Kind("The database cannot be reached, or lets nobody in"),
+    "other-schema": Kind("The database has tables of another version, or none"),
     "not-a-list": Kind("The list's folder is a link or a file"),
     "lock-held": Kind("A living process holds a lock for longer than any change takes"),
     "damaged-task": Kind("A task file cannot be read", can_fix=True),
@@ -51,6 +53,7 @@ KINDS: Mapping[str, Kind] = {
     "damaged-claude-team": Kind("Claude Code's record of a team cannot be read"),
     "damaged-claude-inbox": Kind("An inbox of Claude Code's cannot be read"),
     "damaged-job": Kind("A job's folder does not say what the job is, or how it ended"),
+    "clock-skew": Kind("This machine's clock and the database's differ", is_note=True),
     "network-fs": Kind("The list is on a network file system", is_note=True),
     "hooks": Kind("A hook in a settings file that cannot be one"),
     "settings": Kind("Taskyard's own settings cannot be read"),

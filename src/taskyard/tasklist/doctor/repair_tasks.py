@@ -10,12 +10,11 @@ from __future__ import annotations
 import stat
 
 from taskyard.tasklist import history
+from taskyard.tasklist.doctor.adjusting import mirrored, offered, past, tied_to_what_is_there
 from taskyard.tasklist.doctor.finding import Finding, Repair
 from taskyard.tasklist.doctor.mending import hidden_by, mended, other_id
-from taskyard.tasklist.graph import half_edges
 from taskyard.tasklist.ledger import Row
 from taskyard.tasklist.model import Act, Task
-from taskyard.tasklist.rules import merged
 from taskyard.tasklist.writer import Write
 
 TYPE_CHECKING = False
@@ -103,18 +102,6 @@ class TaskRepairs:
 
     def half_edge(self, finding: Finding) -> Repair | None:
         """Let what a task blocks say what the others wait for."""
-
-        def mirrored(task: Task, others: Sequence[Task]) -> Task:
-            known = {other.id: other for other in (task, *others)}
-            for blocker, blocked in half_edges(known):
-                if blocker != task.id:
-                    continue
-                if blocker in known[blocked].blocked_by:
-                    task = task._replace(blocks=(*task.blocks, blocked))
-                else:
-                    task = task._replace(blocks=tuple(other for other in task.blocks if other != blocked))
-            return task
-
         return self._adjusted(finding, mirrored)
 
     def dangling_blocker(self, finding: Finding) -> Repair | None:
@@ -122,22 +109,13 @@ class TaskRepairs:
 
         def without(task: Task, others: Sequence[Task]) -> Task:
             there = {task.id, *(other.id for other in others)}
-            there.update(other for other in (*task.blocks, *task.blocked_by) if self._files.tasks.look(other))
-            return task._replace(
-                blocks=tuple(other for other in task.blocks if other in there),
-                blocked_by=tuple(other for other in task.blocked_by if other in there),
-            )
+            return tied_to_what_is_there(task, lambda other: other in there or self._files.tasks.look(other))
 
         return self._adjusted(finding, without)
 
     def held_task(self, finding: Finding) -> Repair | None:
         """Offer a task again that was set aside; its lost holders are forgotten."""
-
-        def offered(task: Task, others: Sequence[Task]) -> Task:
-            extra = {key: value for key, value in task.extra.items() if key != "held"}
-            return task._replace(metadata=merged(task.metadata, {"taskyard": extra or None}))
-
-        return self._adjusted(finding, offered, forget_losses=True)
+        return self._adjusted(finding, lambda task, _: offered(task), forget_losses=True)
 
     def _adjusted(
         self,
@@ -157,12 +135,6 @@ class TaskRepairs:
                 kept = self._keep.copy(finding.file)
                 record = (None, 0) if forget_losses else None
                 self._files.writer.commit(hold, self._act(finding), [Write(task_id, seen, task, record)])
-                return Repair(finding.name, finding.file, _past(finding.fix), kept)
+                return Repair(finding.name, finding.file, past(finding.fix), kept)
 
         return self._files.persist(attempt)
-
-
-def _past(fix: str) -> str:
-    """`adds #2 to …` as it is told afterwards."""
-    verb, _, rest = fix.partition(" ")
-    return f"{ {'adds': 'added', 'takes': 'took', 'offers': 'offered'}.get(verb, verb) } {rest}"

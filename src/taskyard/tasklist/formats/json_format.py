@@ -3,6 +3,7 @@ JSON, the format that loses nothing.
 
     {"schema_version": 1, "list": "release", "tasks": [{"id": "1", "subject": …}, …]}
 
+`last_id` is there if higher ids than those of the tasks were given out: whoever takes the list over gives out others.
 A task has the keys of its file, so a folder of task files is easily turned into an import, plus `parent`.
 Read as well: a bare array of tasks, and what `taskyard task list --json` prints.
 """
@@ -46,23 +47,25 @@ _FIELDS = {
 _DERIVED = frozenset(["blocks", "updatedAt", "updated_at", "lease", "ready", "notes", "open_blockers"])
 
 
-def to_json(tasks: Sequence[Outgoing], *, list_name: str = "") -> str:
-    """All fields of `tasks`.
+def to_json(tasks: Sequence[Outgoing], *, list_name: str = "", last_id: int = 0) -> str:
+    """All fields of `tasks`; `last_id`: the highest that was ever given out.
 
     Raises:
         BadValue: a task's metadata holds what JSON cannot (NaN), written there by another program.
     """
-    document: dict[str, object] = {"schema_version": SCHEMA_VERSION}
+    made: dict[str, object] = {"schema_version": SCHEMA_VERSION}
     if list_name:
-        document["list"] = list_name
-    document["tasks"] = [_fields(item) for item in tasks]
+        made["list"] = list_name
+    if last_id > max((int(item.task.id) for item in tasks), default=0):
+        made["last_id"] = last_id
+    made["tasks"] = [_fields(item) for item in tasks]
     try:
-        text = json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+        text = json.dumps(made, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
     except (ValueError, TypeError, RecursionError) as error:
         raise BadValue("metadata", "what a task of the list holds", f"plain JSON values ({error})") from None
     if _encodable(text):
         return text
-    return json.dumps(document, indent=2, allow_nan=False) + "\n"  # lone surrogates leave as the escapes they were
+    return json.dumps(made, indent=2, allow_nan=False) + "\n"  # lone surrogates leave as the escapes they were
 
 
 def from_json(text: str, *, source: str = "") -> list[Imported]:
@@ -71,7 +74,7 @@ def from_json(text: str, *, source: str = "") -> list[Imported]:
     Raises:
         BadValue, BadText: it is no JSON, or a field is malformed; says which.
     """
-    raw_tasks, named = _unwrapped(_document(text))
+    raw_tasks, named = unwrapped(document(text))
     check_count(len(raw_tasks))
     return [_task(raw, f"tasks[{place}]", source or named) for place, raw in enumerate(raw_tasks)]
 
@@ -104,7 +107,12 @@ def _metadata(item: Outgoing) -> dict[str, object]:
     return metadata
 
 
-def _document(text: str) -> object:
+def document(text: str) -> object:
+    """The JSON in `text`.
+
+    Raises:
+        BadValue: there is none.
+    """
     try:
         return json.loads(text, parse_constant=_refuse)
     except RecursionError:
@@ -118,17 +126,21 @@ def _refuse(name: str) -> object:
     raise ValueError(f"{name} is not JSON")
 
 
-def _unwrapped(document: object) -> tuple[list[object], str]:
-    """The raw tasks, and the list they say they come from."""
-    if (bare := as_list(document)) is not None:
+def unwrapped(found: object) -> tuple[list[object], str]:
+    """The raw tasks, and the list they say they come from.
+
+    Raises:
+        BadValue: it holds none.
+    """
+    if (bare := as_list(found)) is not None:
         return bare, ""
-    wrapper = as_object(document) or {}
+    wrapper = as_object(found) or {}
     version = wrapper.get("schema_version", SCHEMA_VERSION)
     if version != SCHEMA_VERSION:
         raise BadValue("schema_version", version, f"{SCHEMA_VERSION}; a newer Taskyard wrote this file")
     tasks = as_list(wrapper.get("tasks", wrapper.get("data")))
     if tasks is None:
-        raise BadValue("The file", document, 'an array of tasks, or an object with "tasks"')
+        raise BadValue("The file", found, 'an array of tasks, or an object with "tasks"')
     named = wrapper.get("list", "")
     if not isinstance(named, str):
         raise BadValue("list", named, "the name of a list")

@@ -15,13 +15,15 @@ from __future__ import annotations
 import threading
 
 from taskyard.clock import elapsed
-from taskyard.errors import Conflict, TaskNotFound
-from taskyard.tasklist import planning, rules
-from taskyard.tasklist.model import Act, Change, Draft, Facts, Lease, Links, Listing, Task, loss_of
+from taskyard.errors import Conflict, StoreAway, TaskNotFound
+from taskyard.tasklist import planning
+from taskyard.tasklist.model import Act, Change, Draft, Facts, Lease, Links, Listing, Task
 from taskyard.tasklist.parents import parent_in
 from taskyard.tasklist.picking import InOrder, Pick
 from taskyard.tasklist.planning import Plan, current
+from taskyard.tasklist.postgres.adopting import adopt
 from taskyard.tasklist.postgres.committing import Committing
+from taskyard.tasklist.postgres.holding import Holding
 from taskyard.tasklist.postgres.rows import CHANGE, change
 
 TYPE_CHECKING = False
@@ -33,7 +35,6 @@ if TYPE_CHECKING:
     from taskyard.tasklist.graph import Edge
     from taskyard.tasklist.picking import Claim
     from taskyard.tasklist.postgres.committing import Planned, Planner
-    from taskyard.tasklist.postgres.mirror import Known
     from taskyard.tasklist.postgres.view import ListView
     from taskyard.tasklist.store import Rule
 
@@ -70,43 +71,24 @@ class PostgresStore:
         """
         self.name = name
         self._database = database
-        self._settings = settings
-        self._alive = alive
         self._believe = believe
         self._commits = Committing(database, name, settings)
         self._mirror = self._commits.mirror
-        self._looked_at = 0.0
-        self._on_aside: Callable[[Task], None] = lambda _: None
+        self._holding = Holding(self._commits, alive, most_losses=settings.lease_losses)
         self._woken: dict[tuple[str, int], int] = {}
 
     # -- reading -------------------------------------------------------------------------------
 
     def get(self, task_id: str) -> Task:
         """One task, with its lease."""
-        view = self._settled([task_id])
+        view = self._holding.settled([task_id])
         return planning.existing(view, task_id)._replace(lease=view.lease(task_id))
 
     def list(self) -> Listing:
         """Everything on the list; what the dead held is back in the pool."""
-        self._up_to_date()
+        if self._holding.release_dead(self._mirror.everything()):
+            self._mirror.everything()
         return self._mirror.listing()
-
-    def _up_to_date(self) -> Known:
-        """Everything as it is now; what the dead held is back in the pool."""
-        known = self._mirror.everything()
-        return self._mirror.everything() if self._release_dead(known) else known
-
-    def _release_dead(self, known: Known) -> bool:
-        """Give back what the dead held; whether there was anything."""
-        suspects = [*known.dead, *self._orphans(known)]
-        return bool(suspects) and self._release(self._commits.view_of(known, fresh=True), suspects)
-
-    def _orphans(self, known: Known) -> Sequence[str]:
-        """The tasks of holders that are gone by the word of our own kernel, which is asked once about each."""
-        examples = {instance: task_id for task_id, instance in known.held.items()}
-        leases = {instance: known[task_id].lease for instance, task_id in examples.items()}
-        gone = {instance for instance, lease in leases.items() if lease is not None and self._alive(lease) is False}
-        return [task_id for task_id, instance in known.held.items() if instance in gone] if gone else ()
 
     def waiting_for(self, task_id: str) -> Sequence[str]:
         """Who waits for a task: both sides of a dependency are written at once, so its own word counts."""
@@ -145,9 +127,13 @@ class PostgresStore:
         return now > before
 
     def _channel(self) -> str:
-        """Where changes of this list are told; as long as there is none, where lists are."""
+        """Where changes of this list are told; as long as there is none, or nobody can say, where lists are."""
         if self._mirror.list_id is None:
-            self._mirror.some(())
+            try:
+                found = self._database.ask("SELECT id FROM list WHERE name = %s", [self.name], patience=0)
+                self._mirror.list_id = int(found[0][0]) if found else None
+            except StoreAway:
+                pass  # that it is back is told there as well
         return "lists" if self._mirror.list_id is None else f"list_{self._mirror.list_id}"
 
     def signal(self) -> None:
@@ -155,7 +141,7 @@ class PostgresStore:
 
     def listen(self, on_aside: Callable[[Task], None]) -> None:
         """Be told of tasks that are set aside."""
-        self._on_aside = on_aside
+        self._holding.on_aside = on_aside
 
     def close(self) -> None:
         """Nothing is open that is ours alone."""
@@ -172,7 +158,7 @@ class PostgresStore:
             return self._held(self._commits.add(draft, act, lease))
         others = [*draft.blocks, *draft.blocked_by]
         if task_id is None:
-            planning.created(self._settled(others), "0", draft, lease)  # what is refused spends no id
+            planning.created(self._holding.settled(others), "0", draft, lease)  # what is refused spends no id
             task_id = self.reserve()
         new_id = task_id
         done = self._change(act, lambda view: planning.created(view, new_id, draft, lease), others)
@@ -206,23 +192,15 @@ class PostgresStore:
 
     def _claim_first(self, claim: Claim, act: Act) -> Task | None:
         """The first task that is offered to everybody: the server knows it, and has it claimed by one and no other."""
-        if elapsed() - self._looked_at > _LOOK_EVERY:
-            self._release_the_gone()
+        if elapsed() - self._holding.asked_at > _LOOK_EVERY:
+            self._holding.release_all()
         for _ in range(_LOOKS):
             is_lost, found = self._commits.claim_first(claim, act)
             if found is not None:
                 return self._held(found)
-            if not self._release_the_gone() and not is_lost:
+            if not self._holding.release_all() and not is_lost:
                 return None  # nobody who is gone holds anything either
         return None
-
-    def _release_the_gone(self) -> bool:
-        """Give back what the dead hold; whether there was anything. Without any, that costs little."""
-        self._looked_at = elapsed()
-        dead, holders = self._commits.holders()
-        if not dead and not any(self._alive(lease) is False for lease in holders):
-            return False
-        return self._release_dead(self._mirror.everything())
 
     def link(self, edges: Sequence[Edge], act: Act) -> None:
         """Make each (blocker, blocked) wait: all edges or none."""
@@ -255,40 +233,22 @@ class PostgresStore:
 
         return self._change(act, plan, [task_id]).after[task_id]
 
+    def last_id(self) -> int:
+        """The highest id that was ever given out."""
+        found = self._database.ask("SELECT last_id FROM list WHERE name = %s", [self.name])
+        return int(found[0][0]) if found else 0
+
+    def adopt(self, tasks: Sequence[Task], act: Act, *, last: int = 0) -> None:
+        """Have an empty list hold `tasks` as they are."""
+        adopt(self._commits, tasks, act, last)
+
     def _held(self, task: Task) -> Task:
         if task.lease is not None and task.lease.kind == "process":
             self._believe(task.lease)
         return task
 
-    # -- who is gone -----------------------------------------------------------------------------
-
     def _change(self, act: Act, plan: Planner, ids: Collection[str]) -> Planned:
-        return self._commits.carry_out(act, plan, ids, lambda view: self._release(view, ids))
-
-    def _settled(self, ids: Collection[str]) -> ListView:
-        """Some tasks as they are now; what the dead held of them is back in the pool."""
-        view = self._commits.view(ids, fresh=True)
-        return self._commits.view(ids, fresh=True) if self._release(view, ids) else view
-
-    def _release(self, view: ListView, ids: Collection[str]) -> bool:
-        """Give back what the dead held of some tasks, each as a change of its own; whether there was anything."""
-        lost = [(task_id, lease) for task_id in ids if (lease := self._lost(view, task_id)) is not None]
-        for task_id, lease in lost:
-            row = view.row(task_id)
-            assert row is not None, "what is held is there"
-            losses = row.losses + 1
-            back = rules.lose(row.task, losses=losses, most=self._settings.lease_losses)
-            told = loss_of(lease, losses)
-            if self._commits.give_back(view, back, losses, told, only_dead=view.is_dead(task_id)) and back.is_held:
-                self._on_aside(back)
-        return bool(lost)
-
-    def _lost(self, view: ListView, task_id: str) -> Lease | None:
-        """The lease of a task whose holder is gone: by the server's clock, or by the word of our own kernel."""
-        lease = view.lease(task_id)
-        if lease is None or view.is_dead(task_id):
-            return lease
-        return lease if lease.kind == "process" and self._alive(lease) is False else None
+        return self._commits.carry_out(act, plan, ids, lambda view: self._holding.release(view, ids))
 
 
 def _ends(edges: Sequence[Edge]) -> Sequence[str]:

@@ -23,6 +23,7 @@ export const NOTHING = {
   is_panel_shown: false,
   attention: 0,
   problems: [],
+  is_disconnected: false,
   lists: [],
 };
 

@@ -33,7 +33,7 @@
  * @typedef {{
  *   tasks: Record<string, TaskView>, task_order: string[], jobs: Record<string, JobView>, job_order: string[],
  *   people: Record<string, Person>, people_order: string[], list: string, counts: Counts, pill: Pill, headline: string,
- *   is_panel_shown: boolean, attention: number, problems: string[], lists: string[],
+ *   is_panel_shown: boolean, attention: number, problems: string[], is_disconnected: boolean, lists: string[],
  * }} Snapshot
  *
  * @typedef {[text: string, style: string]} Run

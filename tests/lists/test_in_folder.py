@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 import taskyard
-from taskyard.live.every_list import ListCount, counted, names_of
+from taskyard.lists import ListCount
+from taskyard.lists.in_folder import ListsInFolder
 
 
 @pytest.mark.req("U-04")
@@ -24,7 +25,8 @@ def test_every_list_is_counted_and_nothing_is_made_by_it(tmp_path: Path) -> None
     (foreign / "1.json").write_text("{", encoding="utf-8")
     before = sorted(os.listdir(foreign))
 
-    found = [counted(str(tmp_path), name) for name in names_of(str(tmp_path))]
+    lists = ListsInFolder(str(tmp_path))
+    found = [lists.count(name) for name in lists.names()]
 
     assert [one._replace(changed_at=0) for one in found] == [
         ListCount("alpha", 1, 1, 0, 0, ready=1),
@@ -32,4 +34,4 @@ def test_every_list_is_counted_and_nothing_is_made_by_it(tmp_path: Path) -> None
         ListCount("gamma", 0, 0, 1, 0),
     ]
     assert sorted(os.listdir(foreign)) == before
-    assert names_of(str(tmp_path / "nowhere")) == ()
+    assert ListsInFolder(str(tmp_path / "nowhere")).names() == []

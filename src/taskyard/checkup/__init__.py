@@ -13,7 +13,7 @@ import os
 
 from taskyard import config, paths
 from taskyard.errors import BadValue, Damaged, StorageError
-from taskyard.places import files_of, folder_of
+from taskyard.places import chosen_store, files_of, folder_of, store_of
 from taskyard.surroundings import project_here
 from taskyard.tasklist.doctor import Doctor, Finding
 from taskyard.tasklist.doctor.check_claude import check_claude
@@ -22,6 +22,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from taskyard.checkup.shared import SharedDoctor
+
 
 def doctor(
     *,
@@ -29,8 +31,8 @@ def doctor(
     list: str | None = None,
     agent: str | None = None,
     foreign_writers: bool | None = None,
-) -> Doctor:
-    """The doctor of a list in files; the arguments are those of `taskyard.open`. It works where `open` refuses."""
+) -> Doctor | SharedDoctor:
+    """The doctor of a list; the arguments are those of `taskyard.open`. It works where `open` refuses."""
     settings, wrong = _settings()
 
     def beyond() -> Iterator[Finding]:
@@ -45,7 +47,14 @@ def doctor(
         for problem in load(project_here()).problems:
             yield Finding("hooks", problem.file, problem.text, "mend it; the other hooks are in force")
 
-    files = files_of(folder_of(tasks_dir), paths.list_name(list), settings, foreign_writers)
+    folder, name = folder_of(tasks_dir), paths.list_name(list)
+    chosen = chosen_store(None, has_folder=tasks_dir is not None, settings=settings)
+    if isinstance(chosen, str) and chosen not in ("files", "memory:"):
+        from taskyard.checkup.shared import SharedDoctor
+
+        store = store_of(chosen, folder, name, settings, None)
+        return SharedDoctor(chosen, store, settings, paths.home(), by=agent, beyond=beyond)
+    files = files_of(folder, name, settings, foreign_writers)
     return Doctor(files, paths.home(), by=agent, beyond=beyond)
 
 
