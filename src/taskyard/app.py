@@ -80,15 +80,15 @@ class Yard:
     def jobs(self) -> Jobs:
         """Background jobs: started under this yard's name, and steered from any process."""
         if self._jobs is None:
-            from taskyard.runtime.jobs import Jobs
+            from taskyard.relay import door
 
             living = self._identity.living
             instance = living.id if living is not None else ""
-            self._jobs = Jobs(
+            self._jobs = door.jobs(
                 self.home,
+                self.settings,
                 agent=self.agent,
                 instance=instance,
-                settings=self.settings,
                 hook_files=hook_files,
                 sharing=self._sharing.jobs if self._sharing is not None else None,
             )
@@ -96,10 +96,10 @@ class Yard:
 
     def notices(self, agent: str | None = None) -> Outbox:
         """What background jobs have to tell an agent: each once, also after a crash."""
+        from taskyard.relay import door
         from taskyard.runtime.notice import PERSON
-        from taskyard.runtime.notices import Outbox
 
-        return Outbox(self.home, agent or self.agent or PERSON, instance=self._identity.living)
+        return door.outbox(self.home, self.settings, agent or self.agent or PERSON, instance=self._identity.living)
 
     def events(self, since: int | None = None, *, follow: bool = False, job: str | None = None) -> Events:
         """What happens to background jobs: from the oldest event that is kept, or what came after the id `since`.
@@ -108,9 +108,9 @@ class Yard:
             EventsGone: some events after `since` are no longer kept.
             JobNotFound: there is no such job.
         """
-        from taskyard.runtime.events import Events
+        from taskyard.relay import door
 
-        return Events(self.home, since, follow=follow, job=job, debounce=self.settings.debounce)
+        return door.events(self.home, self.settings, since, follow=follow, job=job)
 
     @property
     def teams(self) -> Teams:

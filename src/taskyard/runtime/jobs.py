@@ -111,11 +111,12 @@ class Jobs:
         self.known.register(job)
         if len(self.known) >= self._sweep_at:
             for known in self.known:
-                self.known.see(looking.look(self.home, known.job.id))
+                self._seen(looking.look(self.home, known.job.id))
             self._sweep_at = max(_MANY, 2 * len(self.known))
         return job
 
     def _seen(self, job: Job) -> Job:
+        """A job that was just read, as callers get it."""
         self.known.see(job)
         return job
 
@@ -145,6 +146,10 @@ class Jobs:
     def wait_all(self, job_ids: Sequence[str], *, timeout: float | None = None) -> Sequence[Job]:
         """All jobs at their ends, or as they are after `timeout` seconds."""
         return [self._seen(job) for job in waiting.wait_all(self.home, job_ids, timeout)]
+
+    def until_changed(self, job: Job, seconds: float) -> None:
+        """Sleep until there may be news of a job that runs on another machine, at most so long: here there are none."""
+        raise NotImplementedError
 
     def output(
         self, job_id: str, *, timeout: float = 0.0, limit: int | None = None, transcript: bool = False

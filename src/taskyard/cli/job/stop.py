@@ -32,9 +32,10 @@ def _run(args: Args) -> int:
         raise UsageError("Which job? Give its id, or several, or --all alone. See `taskyard ps`.")
     jobs = jobs_of(args)
     if args.hold:
-        from taskyard.runtime import holding
+        from taskyard import config
+        from taskyard.relay import door
 
-        holding.put_on(jobs.home)
+        door.hold(jobs.home, config.load())
     ids = [job.id for job in jobs.list()] if args.all else args.ids
     stopped = jobs.stop(*ids, grace=args.grace)
     if not stopped:
@@ -73,10 +74,10 @@ def stop_line(stopped: Stopped, style: Style = Style()) -> str:  # noqa: B008  (
 
 
 def _release(args: Args) -> int:
-    from taskyard import paths
-    from taskyard.runtime import holding
+    from taskyard import config, paths
+    from taskyard.relay import door
 
-    was = holding.release(paths.home())
+    was = door.release(paths.home(), config.load())
     return answer(args, lambda: {"released": was}, lambda: ["Notices flow again." if was else "Nothing was held back."])
 
 
