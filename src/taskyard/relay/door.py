@@ -6,6 +6,7 @@ Nothing of the database is loaded where the store is files, nor before something
 
 from __future__ import annotations
 
+from taskyard.errors import JobNotFound
 from taskyard.runtime.notice import PERSON
 
 TYPE_CHECKING = False
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from taskyard.config import Settings
     from taskyard.database.pool import Database
     from taskyard.instances import Instance
+    from taskyard.relay.far_output import FarOutput
     from taskyard.runtime.events import Events
     from taskyard.runtime.jobs import Jobs
     from taskyard.runtime.notices import Outbox
@@ -77,6 +79,23 @@ def jobs(
         alone=alone,
         sharing=sharing,
     )
+
+
+def output(home: str, settings: Settings, job_id: str) -> FarOutput:
+    """What a job of another machine printed, where jobs are shared.
+
+    Raises:
+        JobNotFound: no machine knows it.
+    """
+    from taskyard.relay.far_output import FarOutput
+    from taskyard.relay.shared_jobs import SharedJobs
+
+    shared = jobs(home, settings)
+    assert isinstance(shared, SharedJobs)
+    far = shared.find(job_id)
+    if far is None:
+        raise JobNotFound(job_id)  # it began here this very moment
+    return FarOutput(shared.far, far)
 
 
 def outbox(

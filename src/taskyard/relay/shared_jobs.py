@@ -8,7 +8,7 @@ asked of it there, its own home's relay carries out.
 from __future__ import annotations
 
 from taskyard.clock import elapsed
-from taskyard.errors import JobNotFound, NoInput, TaskyardError
+from taskyard.errors import JobNotFound, NoInput, StoreAway, TaskyardError
 from taskyard.names import nearest
 from taskyard.relay import records
 from taskyard.relay.far_jobs import FarJobs
@@ -132,7 +132,13 @@ class SharedJobs(Jobs):
         here = super().list(ended=ended, report=report)
         if any(not job.is_final for job in here):
             self.summon()  # if it was killed, whoever looks brings it back
-        found = [*here, *self.far.all(ended=ended)]
+        try:
+            found = [*here, *self.far.all(ended=ended)]
+        except StoreAway as away:
+            if report is None:
+                raise
+            report(away)
+            return here
         return sorted(found, key=lambda job: (job.start_time, job.id))
 
     def wait(self, job_id: str, *, timeout: float | None = None) -> Job:

@@ -29,8 +29,10 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from taskyard.errors import StoreAway
+
     #: Gets what is wrong with a job that cannot be shown.
-    Report = Callable[[Damaged | StorageError], None]
+    Report = Callable[[Damaged | StorageError | StoreAway], None]
 
 #: What stands for an end that is there and cannot be understood: it happened, and is not written anew.
 _UNREADABLE = End("error", error="how it ended cannot be read", proof="best_effort")

@@ -29,6 +29,8 @@ def job_json(job: Job) -> dict[str, object]:
         "left_running": job.left_running,
         "takes_input": job.takes_input,
         "needs_input": job.needs_input,
+        "host": job.host_name or None,
+        "disconnected": job.is_disconnected,
         "backgrounded": job.is_backgrounded,
         "notified": job.notified,
         "attempt": job.attempt,
