@@ -15,13 +15,14 @@ from support.wait import until
 from taskyard.config import Settings
 from taskyard.database.pool import Database, database
 from taskyard.disk.kernel_lock import is_held
-from taskyard.disk.processes import process_start
+from taskyard.disk.processes import process_alive, process_start
 from taskyard.relay import door
 from taskyard.relay.host import Host, host_of
 from taskyard.relay.shared_jobs import SharedJobs
 from taskyard.relay.shared_outbox import SharedOutbox
 from taskyard.relay.summon import COMES, WORKS, lock_path
 from taskyard.runtime.events import Events
+from taskyard.runtime.jobs import Jobs
 
 
 class Machine:
@@ -81,31 +82,38 @@ class Machine:
 
     def relay_pid(self) -> int:
         """The relay that works, or comes."""
-        until(lambda: self.has_relay, what=f"the relay of {self.name}")
-        return self._pid()
+        until(lambda: self._pid() is not None, what=f"the relay of {self.name}")
+        pid = self._pid()
+        assert pid is not None
+        return pid
 
     def kill_relay(self, how: signal.Signals = signal.SIGKILL) -> bool:
         """Kill the relay if there is one; it is gone when this returns."""
-        if not self.has_relay:
-            return False
         pid = self._pid()
+        if pid is None:
+            return False
         start = process_start(pid)
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, how)
-        until(lambda: process_start(pid) != start or not self.has_relay, timeout=20)
+        until(lambda: not process_alive(pid, start), timeout=20)
         return True
 
-    def _pid(self) -> int:
-        return int(Path(lock_path(self.home)).read_text(encoding="ascii").split()[0])
+    def _pid(self) -> int | None:
+        """Who works, as the lock says; a dead one may have left its number there."""
+        if not self.has_relay:
+            return None
+        try:
+            pid = int(Path(lock_path(self.home)).read_text(encoding="ascii"))
+            env = Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
+        except (OSError, ValueError):
+            return None
+        return pid if f"TASKYARD_HOME={self.home}".encode() in env else None
 
     def close(self) -> None:
         """End everything of it."""
-        for jobs in self._jobs:
-            from taskyard.runtime.jobs import Jobs
-
-            here = Jobs(self.home)
-            here.stop(*[job.id for job in here.list()], grace=0.1)
-            here.close()
+        here = Jobs(self.home)
+        here.stop(*[job.id for job in here.list()], grace=0.1)
+        for jobs in (here, *self._jobs):
             jobs.close()
         until(lambda: not is_held(lock_path(self.home), COMES), timeout=20)
         self.kill_relay()

@@ -164,7 +164,7 @@ def run(
             if inherited is not None:
                 os.close(inherited)  # from here on we are seen as the one that works
                 inherited = None
-            os.pwrite(lock.fd, b"%d\n" % os.getpid(), 0)  # for people; that we live, the lock says
+            os.pwrite(lock.fd, b"%-9d\n" % os.getpid(), 0)  # for people; that we live, the lock says
             relay = Relay(host, database, settings, stay=stay)
             try:
                 _end_by_signals(relay)
