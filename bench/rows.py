@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from bench import command_line, jobs, mail, mcp_calls, screens, task_list, teammates
+from bench import command_line, database, jobs, mail, mcp_calls, screens, task_list, teammates
 from bench.rounds import Goal, Row, Sample
 from bench.task_list import Ground
 
@@ -28,7 +28,14 @@ def all_rows(memory: str, disk: str, *, quick: bool = False) -> list[Row]:
     for row in beside:
         by_name.setdefault(row.name.rsplit(".", 1)[0], []).append(row)
     in_order = [each for row in rows for each in (row, *by_name.get(row.name, []))]
-    return [*in_order, _command_row(judged), *_job_rows(judged), _mcp_row(judged), *_screen_rows(judged)]
+    return [
+        *in_order,
+        _command_row(judged),
+        *_job_rows(judged),
+        _mcp_row(judged),
+        *_screen_rows(judged),
+        *_database_rows(judged),
+    ]
 
 
 def chosen(rows: list[Row], wanted: list[str]) -> list[Row]:
@@ -229,6 +236,35 @@ def _screen_rows(ground: Ground) -> list[Row]:
             as_time_ratio=True,
             fewest=3,
             most=6,
+        ),
+    ]
+
+
+def _database_rows(ground: Ground) -> list[Row]:
+    return [
+        Row(
+            "pg.create",
+            "creates/s",
+            lambda: database.creates(ground, "ours"),
+            lambda: database.creates(ground, "bare"),
+            Goal("≥", 0.5),
+            is_rate=True,
+        ),
+        Row(
+            "pg.claim",
+            "claims/s",
+            lambda: database.claims(ground, "ours"),
+            lambda: database.claims(ground, "bare"),
+            Goal("≥", 0.5),
+            is_rate=True,
+        ),
+        Row(
+            "pg.notify",
+            "ms",
+            lambda: database.notify(ground, "ours"),
+            lambda: database.notify(ground, "bare"),
+            Goal("≤", 5),
+            as_time_ratio=True,
         ),
     ]
 

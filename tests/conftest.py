@@ -88,8 +88,10 @@ def postgres() -> Iterator[Server]:
 @pytest.fixture
 def address(postgres: Server) -> Iterator[str]:
     """The address of a database of the test's own, with our tables in it."""
+    from taskyard import heart
     from taskyard.database import pool
 
     made = postgres.new_database()
     yield made
+    heart.forget(made)
     pool.forget(made)

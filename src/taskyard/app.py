@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 
 from taskyard import config, paths
-from taskyard.places import folder_of, store_of
+from taskyard.places import chosen_store, folder_of, store_of
 from taskyard.surroundings import Surroundings, hook_files
 from taskyard.tasklist.service import TaskList
 
@@ -196,10 +196,11 @@ def open(
     """Open a task list.
 
     Args:
-        tasks_dir: The folder of lists; Claude Code's if not given.
+        tasks_dir: The folder of lists; if not given, and no other store is set up, Claude Code's.
         list: Which list; see `taskyard.paths.list_name` for what decides otherwise.
         agent: The name to act under; if not given, the in-process teammate's around this code, else `TASKYARD_AGENT`.
-        store: Where the list lives: a store, or "memory:"; files if not given.
+        store: Where the list lives: a store, "files", "memory:", or "postgresql://…" for several machines; if not
+            given, files where `tasks_dir` is, else the setting `store`.
         foreign_writers: Whether other programs write here too, so that their locks must be taken;
             if not given: yes in Claude Code's folder, no elsewhere.
         via: The door changes come through, for the event log.
@@ -223,9 +224,10 @@ def open(
     if name is not None:
         check_name("an agent", name)
     folder = folder_of(tasks_dir)
+    chosen = chosen_store(store, has_folder=tasks_dir is not None, settings=settings)
 
     def of_list(name: str) -> TaskStore:
-        return store_of(store, folder, name, settings, foreign_writers)
+        return store_of(chosen, folder, name, settings, foreign_writers)
 
     return Yard(
         of_list(paths.list_name(list)),
@@ -237,7 +239,7 @@ def open(
         is_main=is_main,
         report=report if report is not None else _to_stderr,
         sharing=sharing,
-        tasks_dir=folder if store in (None, "files") else None,
+        tasks_dir=folder if chosen == "files" else None,
     )
 
 

@@ -76,6 +76,9 @@ class Settings(NamedTuple):
     database_patience: float = 15.0
     holder_silence: float = 30.0
     job_age_limit: float = 30 * 86_400.0  #: seconds ended jobs are kept: a month back is as far as anyone looks
+    store: str = "files"  #: where lists, mail and notices live: "files", or postgresql://… for several machines
+    database_patience: float = 15.0  #: seconds for which a database that is away is tried again
+    holder_silence: float = 30.0  #: seconds an agent elsewhere is believed to live without another word from it
 
 
 def load(environ: Mapping[str, str] | None = None) -> Settings:
@@ -133,6 +136,7 @@ _LEAST = {
         ("job_limit", "shell_limit", "agent_limit", "job_depth", "mcp_lease", "mcp_callers", "mcp_body_limit"), 1
     ),
     "job_output_cap": SMALLEST_CAP,
+    "holder_silence": 1,
     "dream_copies": 1,
 }
 

@@ -137,7 +137,7 @@ def alive(lock_path: str, host: str, place: str) -> bool | None:
     here = this_host()
     if host != here:
         return False if _is_same_machine(host, here) and is_here(place, restarted=True) else None
-    if _here.get(lock_path) == os.getpid():
+    if is_own(lock_path):
         return True  # one of our own, of which a program may have hundreds
     try:
         if is_held(lock_path):
@@ -145,6 +145,11 @@ def alive(lock_path: str, host: str, place: str) -> bool | None:
     except (StorageError, ValueError):
         return None  # another user's, or no path at all
     return False if is_here(place) else None
+
+
+def is_own(lock_path: str) -> bool:
+    """Whether this very process holds the lock: it is the holder, and does not only act for one."""
+    return _here.get(lock_path) == os.getpid()
 
 
 def _is_same_machine(host: str, other: str) -> bool:

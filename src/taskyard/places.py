@@ -18,14 +18,15 @@ if TYPE_CHECKING:
 
 
 def store_of(
-    store: TaskStore | str | None, folder: str, name: str, settings: config.Settings, foreign: bool | None
+    store: TaskStore | str, folder: str, name: str, settings: config.Settings, foreign: bool | None
 ) -> TaskStore:
-    """Where a list lives: files, unless a store or the name of one is given.
+    """The store of a list: a given one, or one of a name.
 
     Raises:
         BadValue: there is no such store.
+        MissingExtra: it is a database, and the packages for that are not there.
     """
-    if store is None or store == "files":
+    if store == "files":
         from taskyard.tasklist.file_store import FileStore
 
         return FileStore(files_of(folder, name, settings, foreign))
@@ -34,8 +35,35 @@ def store_of(
 
         return MemoryStore(name, lease_losses=settings.lease_losses)
     if isinstance(store, str):
-        raise BadValue("store", store, '"files", "memory:" or a store')
+        return _in_database(store, name, settings)
     return store
+
+
+def _in_database(address: str, name: str, settings: config.Settings) -> TaskStore:
+    from taskyard.database.address import is_address
+
+    if not is_address(address):
+        # It may be an address after all, with a password in it: not to be shown.
+        raise BadValue("store", "this name", '"files", "memory:" or "postgresql://…"')
+    from taskyard.database.pool import database
+    from taskyard.heart import heart
+    from taskyard.instances import is_own
+    from taskyard.tasklist.postgres.store import PostgresStore
+
+    where = database(address, patience=settings.database_patience)
+
+    def believe(lease: Lease) -> None:
+        if is_own(lease.lock):  # a job's is kept by its own machine's relay
+            heart(where).keep(lease.instance, silence=settings.holder_silence)
+
+    return PostgresStore(where, name, settings, alive=_alive, believe=believe)
+
+
+def chosen_store(store: TaskStore | str | None, *, has_folder: bool, settings: config.Settings) -> TaskStore | str:
+    """Which store is meant: a given one, files where a folder was named for them, else what is set up."""
+    if store is not None:
+        return store
+    return "files" if has_folder else settings.store
 
 
 def files_of(folder: str, name: str, settings: config.Settings, foreign: bool | None = None) -> ListFiles:

@@ -30,6 +30,9 @@ GOALS = {
     "mcp.call": "≤ 3×",
     "view.update": "≥ 3×",
     "web.fanout": "≤ 5×",
+    "pg.create": "≥ 0.5×",
+    "pg.claim": "≥ 0.5×",
+    "pg.notify": "≤ 5×",
 }
 
 

@@ -12,8 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from support.list_truth import faults
-from support.lists import COMPANY, shared_list
+from support.lists import COMPANY, ListInDatabase, SharedList, shared_list
 from support.racing import Race, Racer
 from support.scale import scale
 from support.wait import until
@@ -23,12 +22,19 @@ WORKERS = 6
 
 @pytest.mark.req("L-09", "L-10", "M-04")
 @pytest.mark.timeout(900)
-@pytest.mark.parametrize("company", COMPANY)
+@pytest.mark.parametrize("company", [*COMPANY, pytest.param("postgresql", marks=pytest.mark.req("X-01"))])
 def test_however_often_workers_are_killed_every_task_is_completed_once(
-    memory: Path, tmp_path: Path, company: str, monkeypatch: pytest.MonkeyPatch
+    memory: Path,
+    tmp_path: Path,
+    company: str,
+    monkeypatch: pytest.MonkeyPatch,
+    request: pytest.FixtureRequest,
 ) -> None:
     monkeypatch.setenv("TASKYARD_LEASE_LOSSES", "1000")  # bad luck alone sets nothing aside here
-    shared = shared_list(memory, company, monkeypatch)
+    if company == "postgresql":
+        shared: SharedList = ListInDatabase(request.getfixturevalue("address"))
+    else:
+        shared = shared_list(memory, company, monkeypatch)
     count = scale(1000) if company != "network" else scale(100)
     with shared.open() as yard:
         for number in range(1, count + 1):
@@ -61,7 +67,7 @@ def test_however_often_workers_are_killed_every_task_is_completed_once(
         for left in list(Path(shared.folder).glob("[0-9]*.json.lock")):
             yard.tasks.update(left.name.split(".")[0], description="looked after")
             assert not left.exists()
-    assert faults(shared.folder) == []
+    assert shared.faults() == []
     print(f"{count} tasks, {killed} workers killed, {time.monotonic() - began:.1f} s")
 
 

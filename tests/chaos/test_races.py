@@ -8,24 +8,27 @@ from pathlib import Path
 import pytest
 
 import taskyard
-from support.claude_rules import broken_edges, circle, raw_tasks
+from support.claude_rules import broken_edges, circle
 from support.linearizable import Event, check
-from support.list_truth import faults
-from support.lists import COMPANY, SharedList, shared_list
+from support.lists import COMPANY, ListInDatabase, SharedList, shared_list
 from support.racing import Racer, Rounds, answered, race
 from support.scale import scale
 from support.task_models import IdCounter, State, TaskModel, TaskState
 from taskyard.tasklist.service import TaskList
 
 
-@pytest.fixture(params=COMPANY)
+@pytest.fixture(params=[*COMPANY, pytest.param("postgresql", marks=pytest.mark.req("X-01"))])
 def shared(request: pytest.FixtureRequest, memory: Path, monkeypatch: pytest.MonkeyPatch) -> SharedList:
+    if request.param == "postgresql":
+        return ListInDatabase(request.getfixturevalue("address"))
     return shared_list(memory, request.param, monkeypatch)
 
 
 def lesser(shared: SharedList, count: int) -> int:
-    """Network locks are polled for, so fewer contend."""
-    return max(count // 8, 2) if shared.is_network else count
+    """Network locks are polled for, so fewer contend; so do those who wait for answers of a server."""
+    if shared.is_network:
+        return max(count // 8, 2)
+    return max(count // 3, 2) if isinstance(shared, ListInDatabase) else count
 
 
 @pytest.mark.req("L-03", "L-04")
@@ -43,12 +46,12 @@ def test_fifty_processes_create_twenty_tasks_each_and_every_one_is_there(shared:
     ids = [event.result for event in history]
     assert len(set(ids)) == len(ids) == processes * each
     assert check(history, IdCounter.of(history)) is None
-    found = raw_tasks(shared.folder)
+    found = shared.raw()
     assert {int(task_id) for task_id in found} == set(ids)
     assert {raw["subject"] for raw in found.values()} == {
         f"racer-{number} {index}" for number in range(processes) for index in range(each)
     }
-    assert faults(shared.folder) == []
+    assert shared.faults() == []
     print(f"{processes} processes made {len(ids)} tasks in {_seconds(history):.1f} s")
 
 
@@ -76,7 +79,7 @@ def test_of_64_processes_that_race_for_a_claim_one_wins_and_the_others_hear_who(
     losers = [event for event in history if event.result != "ok"]
     assert len(losers) == (processes - 1) * rounds
     assert all(event.result == ("already_claimed", winners[event.args[0]]) for event in losers)
-    assert {task_id: raw["owner"] for task_id, raw in raw_tasks(shared.folder).items()} == winners
+    assert {task_id: raw["owner"] for task_id, raw in shared.raw().items()} == winners
     plain = [event if event.result == "ok" else event._replace(result="already_claimed") for event in history]
     assert check(plain, TaskModel(initial=TaskState())) is None
     print(f"{processes} processes raced for {rounds} claims in {_seconds(history):.1f} s")
@@ -127,7 +130,7 @@ def test_32_workers_drain_500_tasks_each_once_and_in_order(shared: SharedList, t
         _check_order(claims)
     with shared.open() as yard:
         assert [change.act.cause for change in yard.tasks.log()].count("complete") == count
-    assert faults(shared.folder) == []
+    assert shared.faults() == []
     print(f"{workers} workers drained {count} tasks in {_seconds(history):.1f} s")
 
 
@@ -180,7 +183,7 @@ def test_whatever_many_processes_do_to_a_few_tasks_could_have_been_done_one_at_a
     assert {event.op for event in history} == {"claim", "start", "complete", "release", "put_back", "get"}
     violation = check(history, LeasedTask(initial=TaskState()))
     assert violation is None, violation
-    assert faults(shared.folder) == []
+    assert shared.faults() == []
     print(f"{processes} processes did {len(history)} things in {_seconds(history):.1f} s")
 
 
@@ -227,7 +230,7 @@ def test_dependencies_made_from_all_sides_at_once_never_close_a_circle(shared: S
                 racer.do("block", (number, me), yard.tasks.block, me, by=following)
                 gate.together()
                 if racer.number == 0:
-                    tasks = raw_tasks(shared.folder)
+                    tasks = shared.raw()
                     racer.tell("look", (number,), (*broken_edges(tasks), *circle(tasks)))
                 gate.together()
                 racer.do("unblock", (number, me), yard.tasks.unblock, me, by=following)
@@ -237,8 +240,8 @@ def test_dependencies_made_from_all_sides_at_once_never_close_a_circle(shared: S
     for number in range(rounds):
         results = [event.result for event in answered(history, "block") if event.args[0] == number]
         assert sorted(map(str, results)) == ["cycle", "ok", "ok"]
-    assert not any(raw["blocks"] or raw["blockedBy"] for raw in raw_tasks(shared.folder).values())
-    assert faults(shared.folder) == []
+    assert not any(raw["blocks"] or raw["blockedBy"] for raw in shared.raw().values())
+    assert shared.faults() == []
     print(f"{rounds} rounds of {processes} dependencies that would close a circle in {_seconds(history):.1f} s")
 
 
@@ -264,10 +267,10 @@ def test_sixteen_processes_change_different_fields_of_one_task_and_all_changes_s
 
     history = race(processes, work, tmp_path / "race")
     assert {event.result for event in history} == {"ok"}
-    raw = raw_tasks(shared.folder)["1"]
+    raw = shared.raw()["1"]
     assert raw["metadata"] == {f"racer-{n}.{i}": i for n in range(processes) for i in range(each)}
     assert (raw["subject"], raw["description"]) == ("Changed", "Also changed")
-    assert faults(shared.folder) == []
+    assert shared.faults() == []
     print(f"{len(history)} changes of one task by {processes} processes in {_seconds(history):.1f} s")
 
 
@@ -298,7 +301,7 @@ def test_a_task_that_is_deleted_or_restored_while_others_are_tied_to_it_leaves_n
                     racer.do("restore", (number,), tasks.restore, ids[2])
                 gate.together()
                 if racer.number == 0:
-                    found = raw_tasks(shared.folder)
+                    found = shared.raw()
                     racer.tell("look", (number,), (*broken_edges(found), *circle(found), *(set(ids) - set(found))))
                 gate.together()
                 if racer.number == 1:
@@ -308,5 +311,5 @@ def test_a_task_that_is_deleted_or_restored_while_others_are_tied_to_it_leaves_n
     assert [event for event in answered(history, "look") if event.result] == []
     assert {event.result for op in ("delete", "restore") for event in answered(history, op)} == {"ok"}
     assert {event.result for event in answered(history, "block")} <= {"ok", "not_found"}
-    assert faults(shared.folder) == []
+    assert shared.faults() == []
     print(f"{rounds} rounds of deleting, restoring and linking at once in {_seconds(history):.1f} s")

@@ -59,15 +59,15 @@ class Server:
             with open(f"{self._data}/pg_hba.conf", "a", encoding="ascii") as rules:
                 rules.write("host all all 0.0.0.0/0 trust\nhost all all ::/0 trust\n")
 
-    def start(self, *, within: tuple[str, ...] = ()) -> None:
-        """Start the server; `within`: words before its command, such as `ip netns exec NAME`."""
+    def start(self) -> None:
+        """Start the server."""
         settings = {
             "listen_addresses": self.listen,
             "fsync": "on" if self._fsync else "off",
             "max_connections": "200",
             "shared_buffers": "64MB",
         }
-        words = [*within, _program("postgres"), "-D", self._data, "-k", str(self.folder), "-p", str(self.port)]
+        words = [_program("postgres"), "-D", self._data, "-k", str(self.folder), "-p", str(self.port)]
         for name, value in settings.items():
             words += ["-c", f"{name}={value}"]
         with open(self.folder / "log", "ab") as log:
@@ -130,15 +130,15 @@ class Server:
 
 
 @contextlib.contextmanager
-def server(*, listen: str = "", port: int = 5432, within: tuple[str, ...] = ()) -> Iterator[Server]:
-    """A cluster with our tables, for as long as the block."""
-    folder = Path(tempfile.mkdtemp(prefix="taskyard-pg-", dir="/tmp"))
+def server(*, listen: str = "", port: int = 5432, below: str = "/tmp") -> Iterator[Server]:
+    """A cluster with our tables, for as long as the block; its files are in a folder `below`."""
+    folder = Path(tempfile.mkdtemp(prefix="taskyard-pg-", dir=below))
     if os.geteuid() == 0:
         os.chown(folder, *_somebody())
     made = Server(folder, listen=listen, port=port)
     try:
         made.make()
-        made.start(within=within)
+        made.start()
         made.make_template()
         yield made
     finally:

@@ -9,7 +9,7 @@ import pytest
 from support.yards import yards
 from taskyard.errors import AgentBusy
 from taskyard.tasklist.model import Task, TaskStatus
-from taskyard.tasklist.picking import in_order
+from taskyard.tasklist.picking import InOrder
 
 
 def task(number: int, *, priority: int | None = None, **fields: object) -> Task:
@@ -21,14 +21,14 @@ def task(number: int, *, priority: int | None = None, **fields: object) -> Task:
 
 @pytest.mark.req("L-08")
 def test_the_lowest_id_comes_first_as_a_number() -> None:
-    assert in_order([task(10), task(9), task(2)], lambda _: True, agent="ada") == ["2", "9", "10"]
+    assert InOrder(lambda _: True, agent="ada")([task(10), task(9), task(2)]) == ["2", "9", "10"]
 
 
 @pytest.mark.req("L-08", "L-21")
 def test_priority_comes_before_id_and_none_stands_in_the_middle() -> None:
     tasks = [task(1, priority=9), task(2), task(3, priority=1), task(4, priority=5), task(5, priority=1)]
 
-    assert in_order(tasks, lambda _: True, agent="ada") == ["3", "5", "2", "4", "1"]
+    assert InOrder(lambda _: True, agent="ada")(tasks) == ["3", "5", "2", "4", "1"]
 
 
 @pytest.mark.req("L-08", "L-07")
@@ -41,16 +41,16 @@ def test_what_is_owned_blocked_or_unsuitable_is_not_offered() -> None:
         task(5),
     ]
 
-    assert in_order(tasks, lambda found: found.id != "5", agent="ada") == ["3"]
+    assert InOrder(lambda found: found.id != "5", agent="ada")(tasks) == ["3"]
 
 
 @pytest.mark.req("L-21")
 def test_paths_somebody_works_on_are_left_out_where_overlap_is_refused() -> None:
     tasks = [task(1, owner="bob", paths=["src"]), task(2, paths=["src/a.py"]), task(3, paths=["docs"])]
 
-    assert in_order(tasks, lambda _: True, agent="ada", policy="refuse") == ["3"]
-    assert in_order(tasks, lambda _: True, agent="ada", policy="warn") == ["2", "3"]
-    assert in_order(tasks, lambda _: True, agent="bob", policy="refuse") == ["2", "3"]
+    assert InOrder(lambda _: True, agent="ada", policy="refuse")(tasks) == ["3"]
+    assert InOrder(lambda _: True, agent="ada", policy="warn")(tasks) == ["2", "3"]
+    assert InOrder(lambda _: True, agent="bob", policy="refuse")(tasks) == ["2", "3"]
 
 
 @pytest.mark.req("L-08")
@@ -89,3 +89,14 @@ def test_whoever_becomes_busy_while_the_next_task_is_looked_for_gets_none(tmp_pa
         with pytest.raises(AgentBusy):
             ada.tasks.claim_next(where=meanwhile, check_busy=True)
         assert ada.tasks.get("1").owner is None
+
+
+def test_one_by_one_they_come_as_all_at_once() -> None:
+    tasks = [task(1, blocked_by=("2",)), task(2), task(3), task(4)]
+    order = InOrder(lambda found: found.id != "3", agent="ada")
+    by_id = {found.id: found for found in tasks}
+
+    found = order.one_by_one(tasks, by_id)
+
+    assert found is not None and list(found) == order(tasks) == ["2", "4"]
+    assert InOrder(lambda _: True, agent="ada", policy="refuse").one_by_one(tasks, by_id) is None

@@ -15,7 +15,7 @@ import os
 import select
 import threading
 
-from taskyard.database.connection import connect, in_words
+from taskyard.database.connection import CONNECT, connect, in_words
 from taskyard.errors import TaskyardError
 
 TYPE_CHECKING = False
@@ -48,7 +48,9 @@ class Sound:
         """How often it rang by now: at once if that is more than `since`, else when it rings, or after `timeout` s."""
         self._ear.hear(self._channel)
         with self._changed:
-            self._changed.wait_for(lambda: self.count > since, timeout)
+            # What happens from now on is heard, however short the wait; unless the server is away.
+            patience = timeout if self.count else max(timeout, CONNECT)
+            self._changed.wait_for(lambda: self.count > since or self._ear.is_away, patience)
             return self.count
 
 
@@ -65,6 +67,11 @@ class Ear:
         self._is_closed = False
         self.is_connected = False  #: whether changes are heard at once just now
         self.why = ""  #: why they are not
+
+    @property
+    def is_away(self) -> bool:
+        """Whether it was tried to hear something, and cannot be."""
+        return bool(self.why)
 
     def sound(self, channel: str) -> Sound:
         """What rings when something is told on a channel: letters, digits and _."""
@@ -112,7 +119,7 @@ class Ear:
                 try:
                     link = connect(self._address)
                 except TaskyardError as error:
-                    self.why = str(error)
+                    self._is_cut(str(error))
                     select.select([self._wake[0]], [], [], pause)
                     self._drain()
                     pause = min(pause * 2, _LONGEST)
@@ -143,12 +150,16 @@ class Ear:
                     if (sound := self._sounds.get(notice.channel)) is not None:
                         sound.ring()
         except psycopg.Error as error:
-            self.why = in_words(self._address, error).why
+            self._is_cut(in_words(self._address, error).why)
         finally:
             self.is_connected = False
             link.close()
-            for channel in subscribed:
-                self._sounds[channel].ring()  # whoever waits may want to say that it hears nothing
+
+    def _is_cut(self, why: str) -> None:
+        """Say that nothing is heard; whoever waits may want to know."""
+        self.is_connected, is_news, self.why = False, not self.why, why
+        for sound in list(self._sounds.values()) if is_news else ():
+            sound.ring()
 
     def _subscribe(self, link: Link, subscribed: set[str]) -> None:
         from psycopg import sql

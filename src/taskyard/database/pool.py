@@ -197,4 +197,5 @@ def forget(address: str) -> None:
 
 def _asked(link: Link, sql: LiteralString, values: Sequence[object]) -> list[Any]:
     cursor = link.execute(sql, values, prepare=True)
-    return cast("list[Any]", cursor.fetchall()) if cursor.description is not None else []
+    has_rows = cursor.pgresult is not None and cursor.pgresult.nfields
+    return cast("list[Any]", cursor.fetchall()) if has_rows else []

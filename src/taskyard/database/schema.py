@@ -104,5 +104,5 @@ def _take(link: Link, step: Step) -> None:
             f"CREATE TABLE IF NOT EXISTS {_BOOK}"
             " (number integer PRIMARY KEY, name text NOT NULL, at timestamptz NOT NULL DEFAULT now())"
         )
-        link.execute(step.sql)
+        link.execute(step.sql.encode())
         link.execute(f"INSERT INTO {_BOOK} (number, name) VALUES (%s, %s)", [step.number, step.name])  # noqa: S608

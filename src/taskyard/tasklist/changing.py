@@ -12,7 +12,7 @@ import time
 from taskyard.clock import now_ms
 from taskyard.errors import AlreadyClaimed, AlreadyResolved, Busy, Conflict, Damaged, StorageError, TaskNotFound
 from taskyard.tasklist.edges import create_linked, held, new_task, rewired
-from taskyard.tasklist.model import Act, Decision, Draft, Facts, Lease, Links, Task
+from taskyard.tasklist.model import Act, Decision, Draft, Facts, Lease, Links, Task, loss_of, stored
 from taskyard.tasklist.relinking import others
 from taskyard.tasklist.rules import lose
 from taskyard.tasklist.starting_over import IdTaken
@@ -31,9 +31,6 @@ if TYPE_CHECKING:
 #: How often a claim looks at a task somebody is just writing before it waits in line, and the seconds in between.
 _GLANCES = 10
 _GLANCE = 0.0006
-
-#: How much of a record is the file's; the rest belongs to answers.
-_STORED = Task._fields.index("lease")
 
 _LOOK = Act(None, "look", "watch")
 
@@ -175,7 +172,7 @@ class Changing:
         last: Sequence[Write] = ()
         if wanted.links is not None:
             first, task, last = rewired(self._files, facts.task, task, wanted.links)
-        if task[:_STORED] == facts.task[:_STORED]:
+        if stored(task) == stored(facts.task):
             if first or last:  # an edge that only the others' files knew
                 self._files.writer.commit(hold, wanted.act, (*first, *last))
             if lease != facts.lease:
@@ -193,8 +190,7 @@ class Changing:
         """Give back what a dead holder had, as a change of its own."""
         losses += 1
         back = lose(task, losses=losses, most=self._files.settings.lease_losses)._replace(updated_at=now_ms())
-        act = Act(lease.owner, "lease_lost", "watch", f"its holder {lease.instance} is gone (loss {losses})")
-        self._files.writer.commit(hold, act, (Write(task.id, seen, back, (None, losses)),))
+        self._files.writer.commit(hold, loss_of(lease, losses), (Write(task.id, seen, back, (None, losses)),))
         if back.is_held:
             self._set_aside.append(back)
         return back, self._files.tasks.reader.read(task.id), losses

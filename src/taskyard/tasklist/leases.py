@@ -16,6 +16,7 @@ from taskyard.clock import now_ms
 from taskyard.disk import files
 from taskyard.disk.follow import follow
 from taskyard.names import is_id
+from taskyard.tasklist.lease_json import lease_from, lease_to_json
 from taskyard.tasklist.model import Lease, Task
 from taskyard.typed import cast
 
@@ -38,8 +39,6 @@ _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
 
 _decode = json.JSONDecoder().raw_decode
 _encode = json.JSONEncoder().encode
-
-_TEXTS = ("owner", "instance", "token", "kind", "host", "lock", "place")
 
 
 class LeaseFiles:
@@ -88,7 +87,7 @@ class LeaseFiles:
         if lease is None and not losses:
             files.remove(path)
             return
-        held = {} if lease is None else {name: value for name, value in zip(lease._fields, lease) if value}
+        held = {} if lease is None else lease_to_json(lease)
         held["losses"] = losses
         self._put(path, self._folder.lease_draft(task_id), _encode(held).encode())
 
@@ -194,13 +193,6 @@ def _parsed(data: bytes) -> tuple[Lease | None, int]:
         return None, 0
     if not isinstance(raw, dict):
         return None, 0
-    get = cast("dict[str, object]", raw).get
-    losses, since, expires, span = get("losses"), get("since"), get("expires"), get("span")
-    losses = losses if isinstance(losses, int) else 0
-    texts = [text for name in _TEXTS if isinstance(text := get(name, ""), str)]
-    if len(texts) < len(_TEXTS) or not texts[2]:
-        return None, losses
-    owner, instance, token, kind, *where = texts
-    since = since if isinstance(since, int) else 0
-    expires = expires if isinstance(expires, int) else None
-    return Lease(owner, instance, token, kind, since, expires, span if isinstance(span, int) else 0, *where), losses
+    record = cast("dict[str, object]", raw)
+    losses = record.get("losses")
+    return lease_from(record), losses if isinstance(losses, int) else 0

@@ -83,6 +83,15 @@ class Task(NamedTuple):
         return bool(self.extra.get("held"))
 
 
+#: How many of a task's fields are stored.
+_STORED = Task._fields.index("lease")
+
+
+def stored(task: Task) -> tuple[object, ...]:
+    """What of a task is kept, for those who compare."""
+    return task[:_STORED]
+
+
 class Draft(NamedTuple):
     """A task to be: checked, without an id."""
 
@@ -103,6 +112,11 @@ class Act(NamedTuple):
     cause: str  #: the verb: "create", "claim", "complete", …, "external", "lease_lost"
     via: str = "api"  #: the door it came through: "api", "cli", "mcp", "hook", "watch"
     note: str = ""  #: a reason in words, where one was given
+
+
+def loss_of(lease: Lease, losses: int) -> Act:
+    """What the log says when a holder is gone and its task goes back; `losses` with this one."""
+    return Act(lease.owner, "lease_lost", "watch", f"its holder {lease.instance} is gone (loss {losses})")
 
 
 class Change(NamedTuple):

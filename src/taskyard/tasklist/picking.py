@@ -10,22 +10,42 @@ from taskyard.tasklist.overlap import overlaps, refusing
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from taskyard.tasklist.model import Act, Task
     from taskyard.tasklist.service import TaskList
     from taskyard.tasklist.store import Rule, TaskStore
 
 
-def in_order(
-    tasks: Sequence[Task], suits: Callable[[Task], bool], *, agent: str | None, policy: str = "off"
-) -> list[str]:
-    """The ids of free, ready and suitable tasks: by priority where set, then by id."""
-    by_id = {task.id: task for task in tasks}
-    ready = [task for task in rules.free(tasks) if not open_blockers(task, by_id) and suits(task)]
-    if policy == "refuse":
-        ready = [task for task in ready if not overlaps(task, tasks, agent)]
-    return [task.id for task in sorted(ready, key=lambda task: (priority_of(task), int(task.id)))]
+class InOrder:
+    """The ids of free, ready and suitable tasks, by priority where set, then by id: all of them, or one after another.
+
+    A store that keeps its free tasks in that order need not look at all others for each claim.
+    """
+
+    def __init__(self, suits: Callable[[Task], bool], *, agent: str | None, policy: str = "off") -> None:
+        self._suits = suits
+        self._agent = agent
+        self._policy = policy
+
+    def __call__(self, tasks: Sequence[Task]) -> list[str]:
+        """All of them."""
+        by_id = {task.id: task for task in tasks}
+        ready = [task for task in rules.free(tasks) if not open_blockers(task, by_id) and self._suits(task)]
+        if self._policy == "refuse":
+            ready = [task for task in ready if not overlaps(task, tasks, self._agent)]
+        return [task.id for task in sorted(ready, key=place_of)]
+
+    def one_by_one(self, free: Iterable[Task], tasks: Mapping[str, Task]) -> Iterator[str] | None:
+        """Those among the free, which come in order; None if it takes a look at everything."""
+        if self._policy == "refuse":
+            return None
+        return (task.id for task in free if not open_blockers(task, tasks) and self._suits(task))
+
+
+def place_of(task: Task) -> tuple[int, int]:
+    """Where a free task stands among others."""
+    return priority_of(task), int(task.id)
 
 
 def claim_if_idle(

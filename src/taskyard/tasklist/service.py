@@ -17,7 +17,7 @@ from taskyard.tasklist.model import Draft, Task, TaskStatus
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping
     from typing import Unpack
 
     from taskyard.tasklist.list_core import Extras
@@ -129,7 +129,7 @@ class TaskList(Keeping):
         those who name it. `check_busy`: AgentBusy is raised if the agent still owns other open work.
         """
         from taskyard.tasklist.extras import requires_of
-        from taskyard.tasklist.picking import claim_if_idle, in_order
+        from taskyard.tasklist.picking import InOrder, claim_if_idle
 
         able = frozenset(several("capabilities", capabilities))
         caller = self._caller(None, self._somebody(agent), seconds=lease, claims=True)
@@ -138,9 +138,7 @@ class TaskList(Keeping):
         def suits(task: Task) -> bool:
             return able.issuperset(requires_of(task)) and (where is None or where(task))
 
-        def order(tasks: Sequence[Task]) -> Sequence[str]:
-            return in_order(tasks, suits, agent=caller.agent, policy=policy)
-
+        order = InOrder(suits, agent=caller.agent, policy=policy)
         rule: Rule = lambda facts: rules.pick(facts, caller, start=start, check_busy=check_busy)  # noqa: E731
         act = self._act(caller.agent, "start" if start else "claim")
         if check_busy:

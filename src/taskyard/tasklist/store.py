@@ -1,4 +1,4 @@
-"""Where tasks live. Implementations: `file_store`, `memory_store`."""
+"""Where tasks live. Implementations: `file_store`, `memory_store`, `postgres.store`."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ class TaskStore(Protocol):
     """One list. Every verb is a whole operation: atomic, and final when it returns.
 
     No rule about tasks lives here, and nothing of anyone's runs while a verb holds its locks but
-    the pure rule it was given. `taskyard.testing.check_task_store` states the whole contract as
-    executable checks: a new store passes it or is not a store.
+    the pure rule it was given, which may be asked more than once. `taskyard.testing.check_task_store`
+    states the whole contract as executable checks: a new store passes it or is not a store.
     """
 
     @property

@@ -14,7 +14,7 @@ from taskyard.disk.async_follow import followed
 from taskyard.errors import TaskyardError
 from taskyard.tasklist import trackers
 from taskyard.tasklist.graph import open_blockers
-from taskyard.tasklist.picking import in_order
+from taskyard.tasklist.picking import InOrder
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ def to_wake(waiting: Sequence[Ticket], tasks: Sequence[Task]) -> list[Ticket]:
     }
     chosen = {ticket.name: ticket for ticket in waiting if ticket.name in assigned}
     left = [ticket for ticket in waiting if ticket.name not in chosen]
-    for task_id in in_order(tasks, lambda _: True, agent=None):
+    for task_id in InOrder(lambda _: True, agent=None)(tasks):
         if not left:
             break
         found = next((ticket for ticket in left if ticket.suits(by_id[task_id])), None)

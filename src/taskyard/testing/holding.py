@@ -47,7 +47,8 @@ def _a_removal_is_checked_against_what_is_there(store: TaskStore) -> None:
             raise Conflict(f"no to {facts.task.id}")
 
     refused(store, Conflict, lambda: store.remove(ids, act("delete"), check=check))
-    assert [(facts.task.id, facts.lease) for facts in seen] == [(ids[0], None), (ids[1], held)]
+    last = [(facts.task.id, facts.lease) for facts in seen][-2:]  # a store may ask again
+    assert last == [(ids[0], None), (ids[1], held)]
     assert [task.id for task in store.remove(ids[:1], act("delete"), check=check)] == ids[:1]
 
 
