@@ -71,14 +71,11 @@ class Settings(NamedTuple):
     dream_copies: int = 10  #: earlier states of a memory folder that are kept
     monitor_notices: bool = True  #: whoever starts a monitor is told what it sees; its output has it anyway
     task_rows: int = 10  #: tasks that `taskyard tui` shows at once, the others by scrolling; 0 = as many as fit
-    host: str = ""  #: what this machine is called where several share a database; "" = its own name
-    store: str = "files"
-    database_patience: float = 15.0
-    holder_silence: float = 30.0
     job_age_limit: float = 30 * 86_400.0  #: seconds ended jobs are kept: a month back is as far as anyone looks
     store: str = "files"  #: where lists, mail and notices live: "files", or postgresql://… for several machines
     database_patience: float = 15.0  #: seconds for which a database that is away is tried again
     holder_silence: float = 30.0  #: seconds an agent elsewhere is believed to live without another word from it
+    host: str = ""  #: what this machine is called where several share a database; "" = its own name
 
 
 def load(environ: Mapping[str, str] | None = None) -> Settings:

@@ -6,6 +6,7 @@ Nothing of the database is loaded where the store is files, nor before something
 
 from __future__ import annotations
 
+from taskyard.database.address import is_address
 from taskyard.errors import JobNotFound
 from taskyard.runtime.notice import PERSON
 
@@ -22,13 +23,10 @@ if TYPE_CHECKING:
     from taskyard.runtime.notices import Outbox
     from taskyard.runtime.verify import Issued
 
-#: How the address of a database begins, as `database.address` has it: asked on every command, so without loading that.
-_SCHEMES = ("postgresql://", "postgres://")
-
 
 def is_shared(settings: Settings) -> bool:
     """Whether jobs, notices and events are shared with other machines."""
-    return settings.store.startswith(_SCHEMES)
+    return is_address(settings.store)
 
 
 def database_of(settings: Settings) -> Database:
