@@ -14,7 +14,7 @@ import time
 
 from taskyard.clock import elapsed
 from taskyard.disk.kernel_lock import RangeLock
-from taskyard.errors import StoreAway, TaskyardError
+from taskyard.errors import Busy, StoreAway, TaskyardError
 from taskyard.relay import upkeep
 from taskyard.relay.forwarding import LOG, Forwarding
 from taskyard.relay.serving import Serving
@@ -43,6 +43,10 @@ _AWAY_LOOK = 2.0
 
 #: Seconds for which a database that is away is waited for while no job lives: whoever comes next will send the rest.
 _LONGEST_AWAY = 600.0
+
+
+#: Seconds of one wait for being the next relay.
+_TURN = 3600.0
 
 
 class Relay:
@@ -156,10 +160,20 @@ class Relay:
 def run(
     host: Host, database: Database, settings: Settings, *, stay: bool = False, inherited: int | None = None
 ) -> bool:
-    """Be the relay of a home, unless there is one; whether it was us. `inherited`: the lock we were born with."""
-    with RangeLock(lock_path(host.home)) as lock:
-        while True:
-            if not lock.try_take(WORKS):
+    """Be the relay of a home until there is nothing left to do, unless there is one; whether it was us.
+
+    Args:
+        host: The home.
+        database: What it shares with others.
+        settings: How long others believe in us.
+        stay: Be the next one if there is one, and go on until a signal says that it is enough.
+        inherited: The lock we were born with.
+    """
+    while True:
+        with RangeLock(lock_path(host.home)) as lock:
+            if not _is_elected(lock, patient=stay):
+                if stay:
+                    continue
                 return False
             if inherited is not None:
                 os.close(inherited)  # from here on we are seen as the one that works
@@ -173,9 +187,18 @@ def run(
             finally:
                 relay.close()
             upkeep.farewell(host, database)
-            lock.release(WORKS)
-            if was_told or not relay.has_work():  # asked after the lock was given back: see `summon`
-                return True
+        if was_told or not relay.has_work():  # asked after the lock was given back: see `summon`
+            return True
+
+
+def _is_elected(lock: RangeLock, *, patient: bool) -> bool:
+    if not patient:
+        return lock.try_take(WORKS)
+    try:
+        lock.take(WORKS, timeout=_TURN, what="the relay of this home")
+    except Busy:
+        return False
+    return True
 
 
 def _end_by_signals(relay: Relay) -> None:
