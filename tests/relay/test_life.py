@@ -16,7 +16,7 @@ from support.wait import until
 from taskyard.disk.kernel_lock import is_held
 from taskyard.disk.processes import process_start
 from taskyard.kinds.shell import Shell
-from taskyard.relay import life
+from taskyard.relay import life, upkeep
 from taskyard.relay.summon import COMES, lock_path, summon
 
 pytestmark = pytest.mark.req("X-01")
@@ -105,7 +105,7 @@ def test_what_comes_while_a_relay_goes_is_seen_by_it_or_brings_another(
             farewells.append(jobs.start(Shell("true")).id)
             jobs.wait_all(farewells, timeout=20)
 
-    monkeypatch.setattr(life.upkeep, "farewell", farewell)
+    monkeypatch.setattr(upkeep, "farewell", farewell)
     before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)}
     try:
         assert life.run(forge.host, forge.database, forge.settings)

@@ -88,7 +88,8 @@ class Machine:
         return pid
 
     def kill_relay(self, how: signal.Signals = signal.SIGKILL) -> bool:
-        """Kill the relay if there is one; it is gone when this returns."""
+        """Kill the relay if there is one, or one is on its way; it is gone when this returns."""
+        until(lambda: not is_held(lock_path(self.home), COMES), timeout=20)
         pid = self._pid()
         if pid is None:
             return False
@@ -115,7 +116,6 @@ class Machine:
         here.stop(*[job.id for job in here.list()], grace=0.1)
         for jobs in (here, *self._jobs):
             jobs.close()
-        until(lambda: not is_held(lock_path(self.home), COMES), timeout=20)
         self.kill_relay()
 
 

@@ -80,7 +80,8 @@ class Forwarding:
         gone = [job_id for job_id in found if self._is_gone(job_id)]
         if gone:
             known = [far.job for far in find_all(self._database, gone).values() if far.host == self._host.id]
-            self._send(self._known_place(), [], [_lost(job) for job in known])
+            while not self._send(self._known_place(), [], [_lost(job) for job in known]):
+                pass  # whoever was quicker has made progress
         return found.difference(gone)
 
     def push(self, jobs: Iterable[str] = ()) -> set[str]:
@@ -90,7 +91,6 @@ class Forwarding:
             StoreAway, SchemaMismatch, StorageError: not all of it arrived; the next time will bring it.
         """
         wanted = set(jobs)
-        living: set[str] = set()
         while True:
             place = self._known_place()
             events = self._events(place)
@@ -98,12 +98,12 @@ class Forwarding:
             for event in events:
                 if is_early(self._home, event):
                     until_ended(self._home, event)
-            found = [job for job_id in wanted if is_job_id(job_id) and (job := self._look(job_id)) is not None]
-            living |= {job.id for job in found if not job.is_final}
-            self._send(place, events, found)
-            if len(events) < _BATCH:
-                return living
-            wanted = set()
+            is_last = len(events) < _BATCH
+            found = self._look_at(wanted) if is_last else []
+            if is_last and len(self._events(place)) > len(events):
+                continue  # something happened while we looked: an end goes with what the stream tells of it
+            if self._send(place, events, found) and is_last:
+                return {job.id for job in found if not job.is_final}
 
     def notices(self) -> int:
         """Send what waits in the outboxes here; how many."""
@@ -159,22 +159,26 @@ class Forwarding:
         except (TaskyardError, OSError):
             return None  # gone by now, or it cannot be read: doctor says so
 
-    def _send(self, place: Place, events: list[Event], jobs: list[Job]) -> None:
+    def _look_at(self, job_ids: Iterable[str]) -> list[Job]:
+        return [job for job_id in job_ids if is_job_id(job_id) and (job := self._look(job_id)) is not None]
+
+    def _send(self, place: Place, events: list[Event], jobs: list[Job]) -> bool:
+        """Whether all of it is there now; False: somebody else sent events meanwhile, and we must look again."""
         bodies = {job.id: body_of(job) for job in jobs}
         jobs = [job for job in jobs if self._sent.get(job.id) != bodies[job.id]]
         if not events and not jobs:
-            return
+            return True
         rows = self._database.ask(_PUSH, [self._host.id, *place, *_columns(events), *_rows(jobs, bodies), KEPT_EVENTS])
-        at = int(rows[0][0])
-        if events and at != events[-1].id:
-            self._place = None  # somebody else sent them, or more of them
-        else:
-            self._place = place._replace(position=at)
+        if not rows[0][0]:
+            self._place = None
+            return False
+        self._place = place._replace(position=events[-1].id) if events else place
         for job in jobs:
             if job.is_final:
                 self._sent.pop(job.id, None)
             else:
                 self._sent[job.id] = bodies[job.id]
+        return True
 
 
 def _lost(job: Job) -> Job:

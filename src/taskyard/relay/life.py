@@ -61,7 +61,7 @@ class Relay:
         self.is_over = False  #: it was told to end
         self._watching = Watching(host.home)
         self._forwarding = Forwarding(host, database, silence=self._silence)
-        self._serving = Serving(host, database, self._watching.wake)
+        self._serving = Serving(host, database, Forwarding(host, database), self._watching.wake)
         self._living: set[str] = set()
         self._unsent: set[str] = set()  #: jobs that changed and were told of a moment ago
         self._told: dict[str, float] = {}  #: when how a job gets on was told last

@@ -7,7 +7,7 @@ import threading
 
 from taskyard.errors import TaskyardError
 from taskyard.relay.carrying import ONCE, carried_out, interrupted
-from taskyard.relay.forwarding import LOG
+from taskyard.relay.forwarding import LOG, Forwarding
 from taskyard.runtime.log import note
 
 TYPE_CHECKING = False
@@ -47,14 +47,16 @@ _ANSWER = """
 class Serving:
     """The requests of one relay."""
 
-    def __init__(self, host: Host, database: Database, wake: Callable[[], None]) -> None:
-        """`wake` is called when there is room for more."""
+    def __init__(self, host: Host, database: Database, forwarding: Forwarding, wake: Callable[[], None]) -> None:
+        """`forwarding` is ours alone; `wake` is called when there is room for more."""
+        self._forwarding = forwarding
         self._host = host
         self._database = database
         self._wake = wake
         self._me = os.urandom(6).hex()
         self._hands: set[str] = set()
         self._lock = threading.Lock()
+        self._sending = threading.Lock()
         self._is_new = True
 
     @property
@@ -88,7 +90,10 @@ class Serving:
 
     def _carry_out(self, request: str, job: str, verb: str, arguments: str, asked_by: str) -> None:
         try:
-            self._answered(request, carried_out(self._host.home, job, verb, arguments, asked_by=asked_by))
+            answer = carried_out(self._host.home, job, verb, arguments, asked_by=asked_by)
+            with self._sending:
+                self._forwarding.push([job])  # whoever asked for a change finds it in the record
+            self._answered(request, answer)
         except TaskyardError as error:
             note(self._host.home, LOG, f"the answer to {verb} of {job} could not be sent: {error}")
         finally:

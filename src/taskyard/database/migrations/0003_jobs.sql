@@ -118,8 +118,9 @@ LANGUAGE sql AS $$
     RETURNING h.stream, h.position
 $$;
 
--- Events of a host from its `p_since` on, if they are not here yet, and records of its jobs, together: whoever reads of
--- an end in the stream finds it in the record. Answers up to where its events are here.
+-- Events of a host from its `p_since` on, and records of its jobs, together: whoever reads of an end in the stream finds
+-- it in the record, and whoever finds it in the record finds it in the stream. Nothing of it, if those events are not the
+-- next ones: somebody else was quicker, and whoever sends looks again.
 CREATE FUNCTION push_jobs(
     p_host      text,
     p_stream    bigint,
@@ -134,7 +135,7 @@ CREATE FUNCTION push_jobs(
     p_starts    bigint[],
     p_bodies    text[],
     p_keep      bigint          -- events that stay, of all hosts
-) RETURNS bigint
+) RETURNS boolean
 LANGUAGE plpgsql AS $$
 DECLARE
     v_host   host%ROWTYPE;
@@ -142,14 +143,16 @@ DECLARE
     v_count  bigint := cardinality(p_locals);
 BEGIN
     SELECT * INTO v_host FROM host h WHERE h.id = p_host FOR UPDATE;
-    IF v_count > 0 AND v_host.stream = p_stream AND v_host.position = p_since THEN
+    IF v_host.stream <> p_stream OR v_host.position <> p_since THEN
+        RETURN false;
+    END IF;
+    IF v_count > 0 THEN
         UPDATE tally t SET value = t.value + v_count WHERE t.name = 'event' RETURNING t.value INTO v_last;
         INSERT INTO event (id, host, stream, local, at, subtype, job, body)
         SELECT v_last - v_count + e.n, p_host, p_stream, e.local, e.at, e.subtype, e.job, e.body
         FROM unnest(p_locals, p_ats, p_subtypes, p_about, p_events)
             WITH ORDINALITY AS e(local, at, subtype, job, body, n);
-        v_host.position := p_locals[v_count];
-        UPDATE host h SET position = v_host.position WHERE h.id = p_host;
+        UPDATE host h SET position = p_locals[v_count] WHERE h.id = p_host;
         IF v_last / 1000 > (v_last - v_count) / 1000 AND v_last > p_keep THEN
             UPDATE tally t SET value = v_last - p_keep WHERE t.name = 'event_floor' AND t.value < v_last - p_keep;
             DELETE FROM event e WHERE e.id <= v_last - p_keep;
@@ -166,7 +169,7 @@ BEGIN
         WHERE NOT j.is_final AND (j.body <> excluded.body OR excluded.is_final);
         PERFORM pg_notify('jobs', '');
     END IF;
-    RETURN v_host.position;
+    RETURN true;
 END $$;
 
 -- Notices as they come from the outbox of a host, each once; `p_state` read: they need no delivery any more.
