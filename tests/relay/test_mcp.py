@@ -17,7 +17,7 @@ def test_a_model_lists_reads_and_stops_jobs_of_another_machine(forge: Machine, d
 
     async def body(model: Model) -> None:
         listed = await model.call("ListJobs")
-        assert [row["task_id"] for row in listed.data["jobs"]] == [job.id]
+        assert [(row["task_id"], row["host"]) for row in listed.data["jobs"]] == [(job.id, "forge")]
         looked = await model.call("TaskOutput", task_id=job.id, block=False)
         assert (looked.data["status"], looked.data["output"]) == ("running", "hello\n")
         waited = await model.call("TaskOutput", task_id=job.id, timeout=100)

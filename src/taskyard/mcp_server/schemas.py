@@ -70,6 +70,8 @@ JOB: dict[str, Any] = {
     "signal": _MAYBE_NUMBER,
     "cause": _MAYBE_TEXT,
     "needs_input": {"type": "boolean"},
+    "host": {**_TEXT, "description": "The machine it runs on, if that is another: its output file is there."},
+    "disconnected": {"type": "boolean", "description": "Nothing was heard of that machine for too long."},
     "prompt": _TEXT,
     "result": _TEXT,
     "error_text": _TEXT,
