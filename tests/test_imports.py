@@ -27,7 +27,11 @@ HEAVY = frozenset({
 FOR_ASYNCIO = frozenset({"taskyard.async_app", "taskyard.runtime.async_jobs"})
 
 #: What stands on other people's libraries: each is loaded by the one command or kind of job that needs it.
-EDGES = ("mcp_server", "mcp_client", "workflows/yaml_text.py", "engines/acp", "engines/model", "tui", "web", "serving")
+EDGES = (
+EDGES = (
+    "mcp_server", "mcp_client", "workflows/yaml_text.py", "engines/acp", "engines/model", "tui", "web", "serving",
+    "database", "remote", "a2a_server",
+)  # fmt: skip
 
 #: Importing the module, in a bare interpreter, adds at most this many, itself included. The
 #: counts on CPython 3.11 are a few lower; other versions split their library a little differently.

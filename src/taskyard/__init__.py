@@ -84,9 +84,11 @@ if TYPE_CHECKING:
     from taskyard.kinds.agent import Agent as Agent
     from taskyard.kinds.dream import Dream as Dream
     from taskyard.kinds.monitor import Monitor as Monitor
+    from taskyard.kinds.remote_agent import RemoteAgent as RemoteAgent
     from taskyard.kinds.shell import Shell as Shell
     from taskyard.kinds.teammate import Teammate as Teammate
     from taskyard.kinds.workflow import Workflow as Workflow
+    from taskyard.remote.completion import register_completion_checker as register_completion_checker
     from taskyard.runtime.events import Event as Event
     from taskyard.runtime.model import End as End
     from taskyard.runtime.model import Job as Job
@@ -108,9 +110,11 @@ _HOMES = {
     "taskyard.kinds.agent": ("Agent",),
     "taskyard.kinds.dream": ("Dream",),
     "taskyard.kinds.monitor": ("Monitor",),
+    "taskyard.kinds.remote_agent": ("RemoteAgent",),
     "taskyard.kinds.shell": ("Shell",),
     "taskyard.kinds.teammate": ("Teammate",),
     "taskyard.kinds.workflow": ("Workflow",),
+    "taskyard.remote.completion": ("register_completion_checker",),
     "taskyard.runtime.events": ("Event",),
     "taskyard.runtime.model": ("End", "Job", "JobStatus"),
     "taskyard.runtime.notice": ("Notice",),
@@ -176,6 +180,7 @@ __all__ = [
     "OutputGone",
     "PathsOverlap",
     "RecipientNotFound",
+    "RemoteAgent",
     "RemoteAway",
     "RemoteNotFound",
     "RemoteRefused",
@@ -201,6 +206,7 @@ __all__ = [
     "__version__",
     "open",
     "open_async",
+    "register_completion_checker",
 ]
 
 

@@ -63,6 +63,8 @@ class Settings(NamedTuple):
     mcp_callers: int = 100  #: clients over HTTP at once; each keeps what it read of the list in memory
     mcp_body_limit: int = 4_000_000  #: bytes of one request over HTTP; the longest field a tool takes has 200,000
     mcp_defer_after: float = 2.0  #: seconds a call waits before a client that can wait by itself gets a task to look at
+    a2a_tasks: int = 10  #: tasks of one caller over A2A that may go on at once
+    a2a_body_limit: int = 4_000_000  #: bytes of one request over A2A
     memory_dir: str = ""  #: what dreams work on: a path, "claude" or "taskyard"; "" = Claude Code's if it is there
     dream_enabled: bool = True  #: False: none begins unless a person forces it
     dream_hours: float = 24.0  #: between two dreams at least: a day's work is worth a look back
@@ -132,6 +134,7 @@ _LEAST = {
     **dict.fromkeys(
         ("job_limit", "shell_limit", "agent_limit", "job_depth", "mcp_lease", "mcp_callers", "mcp_body_limit"), 1
     ),
+    **dict.fromkeys(("a2a_tasks", "a2a_body_limit"), 1),
     "job_output_cap": SMALLEST_CAP,
     "holder_silence": 1,
     "dream_copies": 1,

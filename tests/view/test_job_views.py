@@ -49,6 +49,7 @@ def test_what_waits_comes_first_then_what_runs_what_failed_unseen_and_what_is_ov
         (job(), ("running", "◐", "running", "accent")),
         (job(needs_input=True), ("waits", "!", "needs input", "warn")),
         (job(is_paused=True), ("running", "!", "paused", "warn")),
+        (job(is_disconnected=True), ("running", "!", "disconnected", "warn")),
         (ended(0, 0), ("completed", "✓", "done", "pass")),
         (ended(0, 2), ("failed", "✗", "exit 2", "fail")),
         (job(status=JobStatus.KILLED, end=End("stopped", by="ada"), end_time=NOW), ("killed", "■", "stopped", "muted")),

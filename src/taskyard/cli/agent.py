@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 
+from taskyard.cli import agent_remote
 from taskyard.cli.command import Command
 from taskyard.cli.job.shared import EXITS, as_our_fault, jobs_of
 from taskyard.cli.output import answer, is_terminal, print_line, say
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from taskyard.cli.command import Args
     from taskyard.cli.parser import Parser
     from taskyard.kinds.agent import Agent
+    from taskyard.kinds.remote_agent import RemoteAgent
     from taskyard.runtime.jobs import Jobs
     from taskyard.runtime.model import Job
 
@@ -33,10 +35,12 @@ def _arguments(parser: Parser) -> None:
     parser.add("--description", metavar="TEXT", help="What people see, if not the prompt's first line.")
     parser.add("--cwd", metavar="DIR", help="Where it works, if not here.")
     parser.add(
-        "--resume", metavar="JOB", help="Go on with the work of an agent that is over: its engine, name, folder."
+        "--resume",
+        metavar="JOB",
+        help="Go on with the work of an agent that is over: its engine, name, folder, session.",
     )
     parser.add("--main-session", action="store_true", help="It is a person's main conversation, put in the background.")
-    parser.add("--session", metavar="ID", help="The conversation to go on with, as its engine names it.")
+    parser.add("--session", metavar="ID", help="The conversation to go on with, as its engine or its place names it.")
     parser.add("--task", metavar="ID", help="The task it is for: what it takes is counted there.")
     parser.add("--worktree", action="store_true", help="It works in a git worktree of its own, kept if it leaves work.")
     parser.add("--timeout", type=seconds, metavar="TIME", help="End it after this long: 90s, 10m.")
@@ -45,6 +49,7 @@ def _arguments(parser: Parser) -> None:
         "--max-cost", type=dollars, metavar="USD", help="End it when it has cost so much, where its engine tells."
     )
     parser.add("--on-parent-exit", choices=("kill", "keep"), help="When whoever started it ends.")
+    agent_remote.add_arguments(parser)
 
 
 def _run(args: Args) -> int:
@@ -56,18 +61,20 @@ def _run(args: Args) -> int:
     return as_our_fault(lambda args: _watched(args, jobs, spec))(args)
 
 
-def _spec(args: Args) -> Agent:
+def _spec(args: Args) -> Agent | RemoteAgent:
     import shlex
 
     from taskyard.kinds.agent import MAIN_SESSION, Agent
 
+    prompt = sys.stdin.read() if args.prompt == "-" else args.prompt
+    if agent_remote.is_remote(args):
+        return agent_remote.spec_of(args, prompt, _task(args) if args.task is not None else None)
     try:
         command = tuple(shlex.split(args.command))
     except ValueError as error:
         raise UsageError(f"--command cannot be read: {error}.") from error
     if args.resume is not None and (args.engine or command):
         raise UsageError("--resume goes on with the engine and program of that job: leave out --engine and --command.")
-    prompt = sys.stdin.read() if args.prompt == "-" else args.prompt
     spec = Agent(prompt) if args.resume is None else Agent.resume(args.resume, prompt)
     given = {name: value for name in _OPTIONS if (value := getattr(args, name))}
     given |= {"command": command} if command else {}
@@ -90,18 +97,18 @@ def _task(args: Args) -> str:
     return f"{paths.list_name(args.list)}/{task_id(args.task)}"
 
 
-def _watched(args: Args, jobs: Jobs, spec: Agent) -> int:
+def _watched(args: Args, jobs: Jobs, spec: Agent | RemoteAgent) -> int:
     """Stay with it: what is typed is told it, Ctrl+B leaves it in the background, Ctrl+C stops it."""
     from taskyard.cli.job.foreground import code_of, seen_json, tell, watch
 
     seen = watch(args, jobs, spec, reads=args.prompt != "-" and is_terminal(sys.stdin), shows=False)
     code = code_of(seen)
     found = jobs.output(seen.job.id) if seen.job.is_final else None
+    text = None if found is None else str(found.job.facts.get("result") or found.output)
     if args.as_json:
-        text = None if found is None else found.output
         return answer(args, lambda: {**seen_json(seen, code), "text": text}, list) or code
-    if found is not None and found.output:
-        print_line(safe(found.output, lines=True).rstrip("\n"))
+    if text:
+        print_line(safe(text, lines=True).rstrip("\n"))
     end = seen.job.end
     if end is not None and end.cause == "error":
         sys.stderr.write(f"Error: {safe(end.error, lines=True)}\n")
@@ -134,12 +141,14 @@ AGENT = Command(
     _arguments,
     "Have an agent work on a prompt, as a job. What it says and does is its transcript (`taskyard logs JOB`); its\n"
     "answer is printed when it is done. What you type meanwhile is told it, where its engine listens; Ctrl+B and\n"
-    "Ctrl+C work as in `taskyard run`. With -d it is left in the background, and its end is told by a notice.",
+    "Ctrl+C work as in `taskyard run`. With -d it is left in the background, and its end is told by a notice. With\n"
+    "--remote it works elsewhere, and goes on there whatever ends here; PROMPT is told to a --session that is there.",
     examples=(
         "taskyard agent 'Fix the failing test' --engine claude",
         "taskyard agent -d 'Summarise today' --command 'my-agent --fast'",
         "git diff | taskyard agent - --engine gemini",
         "taskyard agent 'Now the docs' --resume a1x9k2m4q",
+        "taskyard agent -d 'Plan the release' --remote cluster --remote-type ultraplan",
         "taskyard agent 'Tidy up' --engine model --model anthropic:claude-sonnet-4-5",
     ),
     exits=(*EXITS, "130  Ctrl+C"),

@@ -38,6 +38,9 @@ _KINDS = {
     "RUN": "runs",
     "TEAM": "teams",
     "ENGINE": "engines",
+    "CALLER": "callers",
+    "SKILL": "skills",
+    "REMOTE": "remotes",
 }
 
 #: The same for the options that may stand before any command.
@@ -176,6 +179,14 @@ def _known(kind: str, words: Sequence[str], verb: str) -> Iterable[Candidate]:
         from taskyard.cli import complete_teams
 
         return complete_teams.teams() if kind == "teams" else complete_teams.engines()
+    if kind in ("callers", "skills"):
+        from taskyard.cli import complete_a2a
+
+        return complete_a2a.callers() if kind == "callers" else complete_a2a.skills()
+    if kind == "remotes":
+        from taskyard.remote.remotes import remotes
+
+        return [(one.name, f"{one.backend} {one.url}") for one in remotes().values()]
     if kind not in ("ids", "agents", "labels"):
         return []
     listing = _listing(words)

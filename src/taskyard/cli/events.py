@@ -161,6 +161,8 @@ def _line(event: Event) -> str:
     what = as_text(event.data.get("status")) if event.is_end else event.subtype.removeprefix(_PREFIX)
     if event.data.get("needs_input") is True:
         what = "waits"
+    if isinstance(cut_off := event.data.get("disconnected"), bool):
+        what = "cut off" if cut_off else "is back"
     words = "  ".join(filter(None, map(safe, _words(event))))
     return f"{event.id}  {when}  {event.task_id}  {safe(what):<9}  {words}".rstrip()
 
@@ -168,6 +170,7 @@ def _line(event: Event) -> str:
 def _words(event: Event) -> Iterator[str]:
     yield as_text(event.data.get("summary")) or as_text(event.data.get("description"))
     yield as_text(event.data.get("last_tool_name"))
+    yield as_text(event.data.get("why"))
     usage = as_object(event.data.get("usage")) or {}
     for name, unit in (("total_tokens", "tokens"), ("tool_uses", "tool uses")):
         if usage.get(name):

@@ -53,15 +53,6 @@ from taskyard.errors.conflicts import (
     TeamHasLivingMembers,
     Untrusted,
 )
-from taskyard.errors.elsewhere import (
-    HostAway,
-    OutcomeUnknown,
-    RemoteAway,
-    RemoteNotFound,
-    RemoteRefused,
-    SchemaMismatch,
-    StoreAway,
-)
 from taskyard.errors.general import (
     BadConfig,
     BadId,
@@ -98,6 +89,38 @@ from taskyard.errors.missing import (
     TaskNotFound,
     TeamNotFound,
 )
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from taskyard.errors.elsewhere import (
+        HostAway,
+        OutcomeUnknown,
+        RemoteAway,
+        RemoteNotFound,
+        RemoteRefused,
+        SchemaMismatch,
+        StoreAway,
+    )
+
+#: What only those meet who go elsewhere is loaded when somebody names it.
+_ELSEWHERE = (
+    "HostAway",
+    "OutcomeUnknown",
+    "RemoteAway",
+    "RemoteNotFound",
+    "RemoteRefused",
+    "SchemaMismatch",
+    "StoreAway",
+)
+
+
+def __getattr__(name: str) -> object:
+    if name not in _ELSEWHERE:
+        raise AttributeError(name)
+    from taskyard.errors import elsewhere
+
+    return getattr(elsewhere, name)
+
 
 __all__ = [
     "AcceptanceFailed",

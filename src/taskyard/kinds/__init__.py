@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 BUILTIN: Mapping[str, str] = {
     "local_bash": "taskyard.kinds.shell:Shell",
     "local_agent": "taskyard.kinds.agent:Agent",
+    "remote_agent": "taskyard.kinds.remote_agent:RemoteAgent",
     "monitor_mcp": "taskyard.kinds.monitor:Monitor",
     "local_workflow": "taskyard.kinds.workflow:Workflow",
     "in_process_teammate": "taskyard.kinds.teammate:Teammate",

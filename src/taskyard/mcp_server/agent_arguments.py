@@ -27,6 +27,16 @@ class Agent(Arguments):
     engine: Annotated[
         str | None, field("What it runs on, such as claude; what is set up here if not given.", max_length=200)
     ] = None
+    remote: Annotated[
+        str | None,
+        field(
+            "Have it work elsewhere, at this place, as people named it; it sees nothing of this folder.", max_length=200
+        ),
+    ] = None
+    remote_task_type: Annotated[
+        Literal["remote-agent", "ultraplan", "ultrareview", "autofix-pr", "background-pr"] | None,
+        field("With remote: what kind of work; remote-agent if not given."),
+    ] = None
     isolation: Annotated[
         Literal["worktree"] | None,
         field(

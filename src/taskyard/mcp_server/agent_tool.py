@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from taskyard import kinds
+from taskyard.errors import UsageError
 from taskyard.kinds.agent import Agent
+from taskyard.kinds.remote_agent import RemoteAgent
 from taskyard.mcp_server import agent_arguments, foreground, schemas, words
 from taskyard.mcp_server.answers import Answer
 from taskyard.mcp_server.calls import Call, Spec
@@ -17,7 +19,17 @@ from taskyard.runtime.requests import check_background, is_background_disabled
 
 
 async def _agent(call: Call, given: agent_arguments.Agent) -> Answer:
-    spec = Agent(
+    spec = _remote(call, given) if given.remote is not None else _local(call, given)
+    if isinstance(given, agent_arguments.BackgroundAgent) and given.run_in_background:
+        check_background()
+        return _works(await call.caller.jobs.start(for_task(call, spec)))
+    return await foreground.run(call, spec, lambda job: _works(job, waited=True))
+
+
+def _local(call: Call, given: agent_arguments.Agent) -> Agent:
+    if given.remote_task_type is not None:
+        raise UsageError("remote_task_type is for an agent elsewhere: give remote, or leave it out.")
+    return Agent(
         given.prompt,
         engine=given.engine or "",
         agent_type=given.subagent_type,
@@ -30,19 +42,34 @@ async def _agent(call: Call, given: agent_arguments.Agent) -> Answer:
         max_cost=given.max_cost,
         tool_use_id=call.tool_use_id,
     )
-    if isinstance(given, agent_arguments.BackgroundAgent) and given.run_in_background:
-        check_background()
-        return _works(await call.caller.jobs.start(for_task(call, spec)))
-    return await foreground.run(call, spec, lambda job: _works(job, waited=True))
+
+
+#: What is about an agent that works here.
+_HERE = ("engine", "model", "isolation", "max_tokens", "max_cost")
+
+
+def _remote(call: Call, given: agent_arguments.Agent) -> RemoteAgent:
+    if odd := [name for name in _HERE if getattr(given, name) is not None]:
+        raise UsageError(f"{odd[0]} is about an agent that works here: leave it out, or remote.")
+    return RemoteAgent(
+        given.prompt,
+        given.remote or "",
+        remote_task_type=given.remote_task_type or "remote-agent",
+        name=given.name,
+        description=given.description or None,
+        timeout=None if given.timeout is None else given.timeout / 1000,
+        tool_use_id=call.tool_use_id,
+    )
 
 
 def _works(job: Job, *, waited: bool = False) -> Answer:
     """What is answered while it works: its id, how to reach it, and that a notice will come."""
     first = "It takes longer: the agent goes on in the background" if waited else "Agent running in background"
     name = job.facts.get("name") or job.id
+    written = "what it says" if job.type == "remote_agent" else "its transcript"
     text = (
         f"{first} with ID: {job.id}. You will be told when it ends, with its answer: there is no need to look, and do"
-        f" not do its work meanwhile. SendMessage to {name} tells it something; its transcript is being written to:"
+        f" not do its work meanwhile. SendMessage to {name} tells it something; {written} is being written to:"
         f" {job.output_file}."
     )
     if job.waits_for:

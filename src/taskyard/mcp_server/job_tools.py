@@ -88,6 +88,7 @@ _HEAD = (
     "description",
     "exitCode",
     "needs_input",
+    "disconnected",
     "summary",
     "error_text",
 )
@@ -109,7 +110,7 @@ def _of_kind(job: Job) -> dict[str, object]:
     facts = {name: value for name, value in added.items() if isinstance(value, str)}
     if isinstance(error := job.facts.get("error"), str) or (error := job.end.error if job.end else ""):
         facts["error_text"] = error
-    return facts | (agent_data(job) if job.type == "local_agent" else {})
+    return facts | (agent_data(job) if job.type in ("local_agent", "remote_agent") else {})
 
 
 async def _stop(call: Call, given: arguments.TaskStop) -> Answer:

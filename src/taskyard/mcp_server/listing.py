@@ -12,7 +12,7 @@ from taskyard.names import is_id
 from taskyard.runtime.model import Job
 from taskyard.tasklist.model import Listing, Task
 from taskyard.view import model_text
-from taskyard.view.job_text import state
+from taskyard.view.job_text import state, why_disconnected
 from taskyard.view.ordering import hidden_line, waits_for
 
 #: Characters of one page, as data or as text, whichever is longer: well below 4,000 tokens.
@@ -125,7 +125,7 @@ def job_facts(job: Job) -> dict[str, object]:
     if job.is_far:
         facts["host"] = job.host_name
     if job.is_disconnected:
-        facts["disconnected"] = True
+        facts["disconnected"] = why_disconnected(job)
     return facts
 
 

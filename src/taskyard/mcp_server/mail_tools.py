@@ -17,8 +17,8 @@ from taskyard.runtime.ids import is_job_id
 from taskyard.runtime.model import Job
 from taskyard.tasklist.message import Message
 
-#: The kind of job that listens while it works.
-AGENT = "local_agent"
+#: The kinds of jobs that listen while they work.
+AGENTS = ("local_agent", "remote_agent")
 
 EVERYONE = "*"
 
@@ -46,10 +46,10 @@ def _working(call: Call, to: str) -> Job | None:
     if is_job_id(to):
         try:
             job = jobs.get(to)
-            return job if job.type == AGENT else None
+            return job if job.type in AGENTS else None
         except JobNotFound:
             pass  # a name may look like an id
-    mine = [job for job in jobs.list() if job.type == AGENT and job.agent_id == call.caller.yard.agent]
+    mine = [job for job in jobs.list() if job.type in AGENTS and job.agent_id == call.caller.yard.agent]
     return next((job for job in reversed(mine) if job.facts.get("name") == to), None)
 
 

@@ -12,7 +12,7 @@ from taskyard.view.job_records import cost_usd
 
 def ended(found: TaskOutput) -> Answer:
     """How it went, as the tool that started it says it."""
-    by_kind = {"local_agent": _agent, "local_workflow": _workflow}
+    by_kind = {"local_agent": _agent, "remote_agent": _remote_agent, "local_workflow": _workflow}
     return by_kind.get(found.job.type, _command)(found)
 
 
@@ -43,6 +43,12 @@ def _agent(found: TaskOutput) -> Answer:
     if is_error:
         data["error_text"] = _how(job)
     return Answer("\n".join(said), data, (_took(job),), is_error=is_error)
+
+
+def _remote_agent(found: TaskOutput) -> Answer:
+    """The answer of an agent elsewhere; of one that gave none, what it said."""
+    answer = found.job.facts.get("result")
+    return _agent(found._replace(output=answer, was_truncated=False) if isinstance(answer, str) else found)
 
 
 def agent_data(job: Job) -> dict[str, object]:

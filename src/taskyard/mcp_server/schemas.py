@@ -71,7 +71,7 @@ JOB: dict[str, Any] = {
     "cause": _MAYBE_TEXT,
     "needs_input": {"type": "boolean"},
     "host": {**_TEXT, "description": "The machine it runs on, if that is another: its output file is there."},
-    "disconnected": {"type": "boolean", "description": "Nothing was heard of that machine for too long."},
+    "disconnected": {**_TEXT, "description": "Its work goes on elsewhere, out of sight: since when, and why."},
     "prompt": _TEXT,
     "result": _TEXT,
     "error_text": _TEXT,
@@ -83,7 +83,16 @@ _USAGE: dict[str, Any] = {"type": "object", "additionalProperties": {"type": "in
 
 AGENT: dict[str, Any] = {
     name: JOB[name]
-    for name in ("task_id", "task_type", "status", "description", "output_file", "was_truncated", "needs_input")
+    for name in (
+        "task_id",
+        "task_type",
+        "status",
+        "description",
+        "output_file",
+        "was_truncated",
+        "needs_input",
+        "disconnected",
+    )
 } | {
     "name": {**_TEXT, "description": "By which SendMessage reaches it, beside its id."},
     "summary": {**_TEXT, "description": "What it is doing, in a sentence or two."},

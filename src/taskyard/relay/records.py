@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+from taskyard.clock import now_ms
 from taskyard.runtime.model import Job, JobStatus
 from taskyard.runtime.records import end_from_json, job_from_json, job_to_json
 from taskyard.shapes import as_object
@@ -85,8 +86,16 @@ def _read(rows: Iterable[Sequence[object]]) -> Iterable[Far]:
     for body, is_final, host, name, is_heard, silence in rows:
         job = _job(as_object(json.loads(str(body))) or {})
         if job is not None:
-            shown = job._replace(host_name=str(name), is_far=True, is_disconnected=not is_heard and not is_final)
+            shown = job._replace(host_name=str(name), is_far=True)
+            if not is_heard and not is_final:
+                shown = _cut_off(shown, float(str(silence)))
             yield Far(shown, str(host), bool(is_heard), float(str(silence)))
+
+
+def _cut_off(job: Job, silence: float) -> Job:
+    """A job of a machine that fell silent: as it was then, and said so."""
+    why = {"since": now_ms() - round(silence * 1000), "why": f"nothing was heard of {job.host_name}"}
+    return job._replace(is_disconnected=True, facts={**job.facts, "disconnected": why})
 
 
 def _job(raw: Mapping[str, object]) -> Job | None:

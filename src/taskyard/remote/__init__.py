@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 #: Ours, and where each lives.
 BUILTIN: Mapping[str, str] = {
     "ray": "taskyard.remote.ray:RayBackend",
-    "a2a": "taskyard.remote.a2a:A2aBackend",
+    "a2a": "taskyard.remote.a2a.backend:A2aBackend",
     "fake": "taskyard.remote.fake:FakeBackend",
 }
 

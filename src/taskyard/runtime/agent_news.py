@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 from taskyard.runtime.facts import shown
 from taskyard.shapes import as_object
 
@@ -19,7 +21,7 @@ _LONGEST = 16_000
 def added(folder: JobFolder) -> dict[str, object]:
     """What an agent's notice has beyond others."""
     facts = shown(folder)
-    found: dict[str, object] = {"transcript": folder.transcript}
+    found: dict[str, object] = {"transcript": folder.transcript} if os.path.lexists(folder.transcript) else {}
     if isinstance(result := facts.get("result"), str):
         found["result"] = result[-_LONGEST:]
     for name in ("usage", "worktree"):

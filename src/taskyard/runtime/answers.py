@@ -33,7 +33,10 @@ def answer_to(folder: JobFolder, token: str, timeout: float) -> bool:
                 return bool(answers[token])
             left = deadline - time.monotonic()
             if not is_kept:
-                raise JobEnded(folder.id, look(folder.home, folder.id).status.value)
+                job = look(folder.home, folder.id)
+                if not job.is_final:  # its work goes on elsewhere, and a new keeper has not heard of the wish
+                    raise Busy(f"job {folder.id}", "its keeper, which was killed just now", timeout)
+                raise JobEnded(folder.id, job.status.value)
             if left <= 0:
                 raise Busy(f"job {folder.id}", "its keeper, which does not answer", timeout)
             feed.wait(left)

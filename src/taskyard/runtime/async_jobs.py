@@ -8,7 +8,7 @@ from taskyard.runtime.folder import JobFolder
 from taskyard.runtime.requests import is_inside
 from taskyard.runtime.starting import TRIES, answered, is_made, understood
 from taskyard.runtime.steering import asked_to_stop, outcome_of
-from taskyard.runtime.waiting import MOMENT, watch
+from taskyard.runtime.waiting import next_pause, watch
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -96,8 +96,11 @@ class AsyncJobs:
         """The job at its end, or as it is after `timeout` seconds."""
         try:
             async with asyncio.timeout(timeout):
+                pause = 0.0
                 while not (job := self.get(job_id)).is_final:
-                    await self._sleep(job)
+                    pause = next_pause(pause)
+                    if await self._slept(job, pause):
+                        pause = 0.0
         except TimeoutError:
             return self.get(job_id)
         return job
@@ -111,17 +114,18 @@ class AsyncJobs:
         """All jobs at their ends, or as they are after `timeout` seconds."""
         return await asyncio.gather(*(self.wait(job_id, timeout=timeout) for job_id in job_ids))
 
-    async def _sleep(self, job: Job) -> None:
-        """Until whoever keeps the job lets go of it."""
+    async def _slept(self, job: Job, pause: float) -> bool:
+        """Sleep until whoever keeps the job lets go of it; where nobody does, for so many seconds, and False."""
         if job.is_far:
             await asyncio.to_thread(self._jobs.until_changed, job, _FAR_LOOK)
-            return
+            return True
         watched = watch(JobFolder(self._jobs.home, job.id))
         if watched is None:
-            await asyncio.sleep(MOMENT)
-            return
+            await asyncio.sleep(pause)
+            return False
         with watched:
             await _readable(watched.fileno())
+        return True
 
     async def output(
         self,

@@ -11,7 +11,9 @@ from taskyard.runtime import telling
 from taskyard.runtime.ending import read
 from taskyard.runtime.facts import Facts
 from taskyard.runtime.folder import JobFolder
+from taskyard.runtime.liveness import keeper_of
 from taskyard.runtime.running_news import RunningNews
+from taskyard.shapes import as_object
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -41,6 +43,21 @@ class JobContext:
     def write(self, text: str) -> None:
         """Append to the job's output, whole."""
         files.write_all(self._output, text.encode("utf-8", "surrogateescape"))
+
+    def written(self, offset: int = 0) -> bytes:
+        """What was written from `offset` on; nothing if that is beyond its end."""
+        return os.pread(self._output, max(self.size - offset, 0), offset)
+
+    @property
+    def size(self) -> int:
+        """How many bytes were written so far."""
+        return os.fstat(self._output).st_size
+
+    def is_being_ended(self) -> bool:
+        """Whether its keeper lives and wants it to end; else a cancellation is about this process alone."""
+        if keeper_of(self._job) is None:
+            return False
+        return as_object((read(self._job.record) or {}).get("stopping")) is not None
 
     def tell(self, **facts: object) -> bool:
         """Say what is known of the work by now: any process that looks at the job sees it. False if nothing is new."""

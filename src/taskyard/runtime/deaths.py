@@ -74,7 +74,7 @@ class Deaths:
                 self._poll.unregister(fd)
                 job_id, watched = self._jobs.pop(fd)
                 watched.close()
-                self._look(job_id)
+                self._watch(job_id)  # over now; or its work goes on elsewhere, under another keeper
             elif not what & select.POLLIN:
                 return False  # nobody can ask for more
             else:

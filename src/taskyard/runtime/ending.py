@@ -63,6 +63,7 @@ def carry_out(folder: JobFolder, *, hooks: object = ()) -> bool:
 def _tell_all(folder: JobFolder, news: Mapping[str, object] | None, hooks: object) -> None:
     """Start the hooks, send the notice, and be done with the job."""
     tell_hooks(folder, hooks)
+    files.remove(folder.elsewhere)
     if news is None:
         files.remove(folder.notice)
     else:

@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 #: Set with the last word of a handler: without it, the work ended before it was done.
 _DONE = "isDone"
 
+#: Of work that goes on elsewhere: its process has seen that it ended there, or why that cannot be said.
+CONFIRMED, UNCONFIRMED = "stopConfirmed", "stopError"
+
 
 class Facts:
     """The facts of one job, in the hands of the process that does its work."""
@@ -49,6 +52,11 @@ def shown(folder: JobFolder) -> dict[str, object]:
     """What is known of a job beyond its record."""
     known = read(folder.facts) or {}
     return {name: value for name, value in known.items() if name != _DONE and value not in ("", None)}
+
+
+def is_done(folder: JobFolder) -> bool:
+    """Whether a handler said its last word."""
+    return (read(folder.facts) or {}).get(_DONE) is True
 
 
 def judged(folder: JobFolder, end: End) -> End:

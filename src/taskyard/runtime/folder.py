@@ -79,6 +79,11 @@ class JobFolder(NamedTuple):
         return f"{self.path}/facts.json"
 
     @property
+    def elsewhere(self) -> str:
+        """Where its work goes on, if that is not here: by this its process finds it again; gone with its end."""
+        return f"{self.path}/remote.json"
+
+    @property
     def hooks(self) -> str:
         """There once the JobEnded hooks were started."""
         return f"{self.path}/hooks"

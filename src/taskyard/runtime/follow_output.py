@@ -11,6 +11,7 @@ import os
 import time
 
 from taskyard.disk.follow import follow
+from taskyard.runtime import ending, resuming
 from taskyard.runtime.liveness import keeper_of
 from taskyard.runtime.output import CHUNK
 
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from taskyard.disk.watch import Followed
+    from taskyard.runtime.folder import JobFolder
     from taskyard.runtime.output import Output, Part
 
 #: How often to look, in seconds, while somebody closes a dead keeper's books: that one may die too, unheard.
@@ -42,6 +44,8 @@ def follow_output(
         while True:
             if not names or "control" in names:
                 keeper = keeper_of(folder)
+                if keeper is None:
+                    keeper = _taken_up(folder)
             is_over = keeper is None or os.path.lexists(folder.end)
             while (part := output.read(offset, most)).next_offset != offset or part.restarted:
                 offset = part.next_offset
@@ -51,6 +55,15 @@ def follow_output(
             if is_over or _left(deadline) <= 0:
                 return
             names = _news(followed, min(_left(deadline), _LONG if keeper else _BLIND_LOOK), debounce)
+
+
+def _taken_up(folder: JobFolder) -> int | None:
+    """The keeper that a job got by our look, where its work goes on elsewhere; None: it is over."""
+    record = ending.read(folder.record) or {}
+    if "resumes" not in record or not resuming.goes_on(folder, record):
+        return None
+    resuming.take_up(folder, record)
+    return keeper_of(folder) or 0
 
 
 def _news(followed: Followed, seconds: float, debounce: float) -> set[str] | None:

@@ -19,6 +19,21 @@ _ASK = _FLOCK.pack(fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0)
 _hosted: dict[str, int] = {}
 
 
+#: The job that this process is the keeper of, if it is one.
+_kept = ""
+
+
+def keep(job_id: str) -> None:
+    """Note that this process is the keeper of a job, and nothing else."""
+    global _kept
+    _kept = job_id
+
+
+def kept_here() -> str:
+    """The job that this process is the keeper of; "" if it is none."""
+    return _kept
+
+
 def host(folder: JobFolder) -> None:
     """Note that this process keeps a job itself."""
     _hosted[folder.lock] = os.getpid()

@@ -16,7 +16,7 @@ import os
 from taskyard.disk import files
 from taskyard.errors import BadJobId, Damaged, JobNotFound, StorageError
 from taskyard.names import nearest
-from taskyard.runtime import ending
+from taskyard.runtime import ending, resuming
 from taskyard.runtime.ended import remembered
 from taskyard.runtime.folder import JobFolder, is_there, living_folder
 from taskyard.runtime.ids import is_job_id
@@ -94,7 +94,8 @@ def glance(home: str, job_id: str) -> Job | None:
     end = _end_of(folder)
     if end is not None and end is not _UNREADABLE:
         return _job(folder, _record(folder), end.status, end)
-    return _living(folder) if keeper_of(folder) is not None else None
+    is_kept = keeper_of(folder) is not None or resuming.goes_on(folder, _record(folder) or {})
+    return _living(folder) if is_kept else None
 
 
 def settle_all(home: str) -> None:
@@ -148,6 +149,8 @@ def _look(folder: JobFolder, *, even_ended: bool = True) -> Job | None:
         record = _record(folder)
         if record is None:
             raise Damaged(folder.record, "it does not say what the job is, and nobody keeps it")
+        if "resumes" in record and resuming.goes_on(folder, record):
+            return _taken_up(folder, record)
         _settle(folder, record)
     # It cannot be written down here and now, and is true all the same.
     end = end_from_json(as_object((ending.decided(folder) or {}).get("end")) or {}) or _UNWRITTEN
@@ -198,6 +201,14 @@ def _living(folder: JobFolder) -> Job:
     return _job(folder, record, JobStatus.PENDING if (record or {}).get("waitsFor") else JobStatus.RUNNING)
 
 
+def _taken_up(folder: JobFolder, record: dict[str, object]) -> Job:
+    """A job whose work goes on elsewhere, with another keeper; or as one that nobody can follow from here."""
+    if not (why := resuming.take_up(folder, record)):
+        return _living(folder)
+    job = _job(folder, record, JobStatus.PENDING if record.get("waitsFor") else JobStatus.RUNNING)
+    return job._replace(is_disconnected=True, facts={**job.facts, **resuming.unfollowed(record, why)})
+
+
 def _with_facts(folder: JobFolder, record: dict[str, object], job: Job) -> Job:
     """A job with what its own process says of it, where it is of a kind that says something."""
     if not record.get("hasFacts"):
@@ -210,7 +221,10 @@ def _with_facts(folder: JobFolder, record: dict[str, object], job: Job) -> Job:
 
         facts |= reported(folder)
     asks = facts.pop("needsInput", False) is True and not job.is_final
-    return job._replace(facts={**job.facts, **facts}, needs_input=job.needs_input or asks)
+    is_cut_off = not job.is_final and as_object(facts.get("disconnected")) is not None
+    if not is_cut_off:
+        facts.pop("disconnected", None)
+    return job._replace(facts={**job.facts, **facts}, needs_input=job.needs_input or asks, is_disconnected=is_cut_off)
 
 
 def _settle(folder: JobFolder, record: dict[str, object]) -> None:

@@ -83,8 +83,13 @@ def _printed(folder: JobFolder) -> int:
 
 
 def _end_what_is_left(folder: JobFolder, record: Mapping[str, object]) -> list[int]:
+    Others(folder).stop_children(by=f"the loss of {folder.id}", grace=_GRACE)
+    return end_processes(folder, record)
+
+
+def end_processes(folder: JobFolder, record: Mapping[str, object]) -> list[int]:
+    """Kill what a dead keeper left of its command; those who survive it."""
     others = Others(folder)
-    others.stop_children(by=f"the loss of {folder.id}", grace=_GRACE)
     deadline, looks, rounds = elapsed() + _PATIENCE, 0, 0
     while True:
         rounds += 1

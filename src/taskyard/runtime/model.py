@@ -88,6 +88,7 @@ class Job(NamedTuple):
     takes_input: bool = False  #: it has an input or a terminal that anybody can type into
     needs_input: bool = False
     is_paused: bool = False
+    is_disconnected: bool = False  #: its work goes on elsewhere, and nobody here can see it; why, and since when: facts
     left_running: bool = False  #: its command is over, and what that left behind goes on, as it may
     pid: int | None = None  #: of the command
     attempt: int = 1
@@ -98,7 +99,6 @@ class Job(NamedTuple):
     is_inside: bool = False  #: it lives in the program that started it
     host_name: str = ""  #: the machine it runs on, where several share a database
     is_far: bool = False  #: that is another machine than this: its files are not here
-    is_disconnected: bool = False  #: nothing was heard of that machine for too long: this is how it was then
     end: End | None = None
     facts: Mapping[str, object] = {}  #: what its kind adds
 

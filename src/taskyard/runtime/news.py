@@ -15,7 +15,7 @@ from taskyard.message_ids import lone_id
 from taskyard.runtime.folder import JobFolder, outbox
 from taskyard.runtime.recipients import recipient_of
 from taskyard.runtime.seal import signed
-from taskyard.shapes import as_list
+from taskyard.shapes import as_list, as_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ def words_of_end(folder: JobFolder, record: Mapping[str, object], end: End) -> d
         **about(folder, record),
         "priority": str(record.get("priority") or "later"),
         "status": str(end.status),
-        "summary": summary(record, end),
+        "summary": summary(record, end, _own_words(folder, record, end)),
         "exitCode": end.exit_code,
         "at": end.at,
         **_added(folder, record),
@@ -51,7 +51,7 @@ def words_of_end(folder: JobFolder, record: Mapping[str, object], end: End) -> d
 
 def _added(folder: JobFolder, record: Mapping[str, object]) -> dict[str, object]:
     """What the job's kind has to add."""
-    if record.get("type") != "local_agent":
+    if record.get("type") not in ("local_agent", "remote_agent"):
         return {}
     from taskyard.runtime import agent_news  # only keepers of agents need it
 
@@ -98,15 +98,25 @@ def about(folder: JobFolder, record: Mapping[str, object]) -> dict[str, object]:
     }
 
 
-def summary(record: Mapping[str, object], end: End) -> str:
-    """How a job ended, in a sentence."""
+def summary(record: Mapping[str, object], end: End, own_words: str = "") -> str:
+    """How a job ended, in a sentence; with what its kind says of it, if that has words of its own."""
     lost = f"; some of its output was lost ({end.output_lost})" if end.output_lost else ""
-    return _how_it_ended(record, end) + lost
+    return _how_it_ended(record, end) + (f": {own_words}" if own_words else "") + lost
+
+
+def _own_words(folder: JobFolder, record: Mapping[str, object], end: End) -> str:
+    """What a kind says of work that went well (the fact `notice`)."""
+    if record.get("type") != "remote_agent" or end.status != "completed":
+        return ""
+    from taskyard.runtime.facts import shown
+
+    return as_text(shown(folder).get("notice"))
 
 
 #: What a job is called whose exit code is nobody's concern, by its kind, and how it is said that it went well.
 _NOUNS = {
     "monitor_mcp": ("Monitor", "ended"),
+    "remote_agent": ("Remote agent", "completed"),
     "local_workflow": ("Workflow", "completed"),
     "in_process_teammate": ("Teammate", "ended"),
     "dream": ("Dream", "completed"),

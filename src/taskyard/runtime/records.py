@@ -26,6 +26,7 @@ _NAMES = {
     "takes_input": "takesInput",
     "needs_input": "needsInput",
     "is_paused": "isPaused",
+    "is_disconnected": "isDisconnected",
     "left_running": "leftRunning",
     "on_parent_exit": "onParentExit",
     "is_inside": "isInside",
@@ -67,7 +68,7 @@ def end_from_json(raw: Mapping[str, object]) -> End | None:
 
 def job_to_json(job: Job) -> dict[str, object]:
     """A job with its end, such that `job_from_json` makes the same of it; what says nothing is left out."""
-    told = job._replace(host_name="", is_far=False, is_disconnected=False)  # which each reader knows for itself
+    told = job._replace(host_name="", is_far=False)  # which each reader knows for itself
     found: dict[str, object] = {
         _NAMES.get(name, name): _plain(value) if type(value) is tuple else value
         for name, value in zip(told._fields, told)
@@ -87,7 +88,12 @@ def job_from_json(raw: Mapping[str, object], *, status: JobStatus, end: End | No
     values.update(end=end, facts=facts, end_time=(end.at or None) if end is not None else None)
     if end is not None:
         values.update(
-            needs_input=False, is_paused=False, left_running=False, waits_for="", total_paused_ms=end.paused_ms
+            needs_input=False,
+            is_paused=False,
+            is_disconnected=False,
+            left_running=False,
+            waits_for="",
+            total_paused_ms=end.paused_ms,
         )
     text = description if isinstance(description, str) else ""
     return Job(job_id, kind, status, text, **values)  # type: ignore[arg-type]  # each value has its default's type

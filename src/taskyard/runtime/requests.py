@@ -17,6 +17,7 @@ from taskyard.runtime.folder import JobFolder
 from taskyard.runtime.ids import is_job_id, new_id
 from taskyard.runtime.lifeline import lifeline
 from taskyard.runtime.recipients import box_name
+from taskyard.runtime.resuming import with_means
 from taskyard.shapes import as_object
 from taskyard.typed import NamedTuple
 
@@ -75,10 +76,10 @@ class Starter(NamedTuple):
         around |= {"root": _root(self.home, parent), "task": task}
         if task is not None:
             families.note_task(self.home, task, job_id)
-        return {
+        request = {
             "id": job_id,
             "home": self.home,
-            "plan": _plan(self.home, wanted, job_id, task),
+            "plan": plan(self.home, wanted.env, job_id, argv=wanted.argv, cwd=wanted.cwd, task=task),
             "record": {**self._record(spec, wanted, JobFolder(self.home, job_id)), **around},
             **self._limits(spec, wanted, depth),
             "after": list(after),
@@ -89,6 +90,7 @@ class Starter(NamedTuple):
             "parent": parent,
             "arguments": None if wanted.argv else dict(wanted.arguments or {}),
         }
+        return with_means(request, wanted.needs_env) if wanted.resumes else request
 
     def _limits(self, spec: Spec, wanted: Wanted, depth: int) -> dict[str, object]:
         """How it is to be run, and how far it may go."""
@@ -217,10 +219,12 @@ def _task(home: str, wanted: Wanted, parent: str | None) -> str | None:
     return above if isinstance(above, str) else None
 
 
-def _plan(home: str, wanted: Wanted, job_id: str, task: str | None) -> dict[str, object]:
-    """What is run, and where."""
-    env = here.environment() if wanted.env is None else dict(wanted.env)
+def plan(
+    home: str, environ: Mapping[str, str] | None, job_id: str, *, argv: Sequence[str], cwd: str | None, task: str | None
+) -> dict[str, object]:
+    """What is run, and where; a handler's process if no words are given."""
+    env = here.environment() if environ is None else dict(environ)
     env.update(TASKYARD_JOB=job_id, TASKYARD_INSTANCE=job_id, TASKYARD_HOME=home)
     if task is not None:
         env[families.VARIABLE] = task
-    return {"argv": list(wanted.argv) or _HOST, "cwd": here.folder(wanted.cwd), "env": env, "umask": here.umask()}
+    return {"argv": list(argv) or _HOST, "cwd": here.folder(cwd), "env": env, "umask": here.umask()}

@@ -24,7 +24,7 @@ class TaskOutput(NamedTuple):
     """A job with what it printed, cut to what a model is given."""
 
     job: Job
-    output: str  #: the end of it; for a job that has a final answer, that
+    output: str  #: the end of it; for a job here that has a final answer, that
     was_truncated: bool = False
     delivered: tuple[str, ...] = ()  #: notices that count as read by this
 
@@ -38,7 +38,8 @@ def task_output(
     """
     folder = JobFolder(home, job.id)
     answer = job.facts.get("result")
-    answer = answer if isinstance(answer, str) else ""
+    if not isinstance(answer, str) or job.type == "remote_agent":  # of what is elsewhere, the output is all there is
+        answer = ""
     if not transcript and (answer or os.path.lexists(folder.transcript)):  # who wants an answer wants no transcript
         from taskyard.runtime.output_text import for_model, model_limit
 

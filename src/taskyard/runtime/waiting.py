@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 #: Somebody closes a lost job's books: that takes milliseconds, and has no process to wait for.
 MOMENT = 0.005
 
+#: Between two looks at a job that only others can settle, in seconds.
+_LONGEST_PAUSE = 1.0
+
 #: `poll` counts in milliseconds of an int: longer sleeps are taken in parts.
 _LONGEST = 1e6
 
@@ -50,9 +53,16 @@ def wait_all(home: str, job_ids: Sequence[str], timeout: float | None = None) ->
             left = None if deadline is None else max(deadline - time.monotonic(), 0.0)
             if not _slept(JobFolder(home, job_id), left):
                 time.sleep(pause if left is None else min(pause, left))
-                pause = MOMENT
+                pause = next_pause(pause)
             job = jobs[job_id] = look(home, job_id)
     return [jobs[job_id] for job_id in job_ids]
+
+
+def next_pause(pause: float) -> float:
+    """How long to wait for a job without a keeper to be settled, after a first time: one that can only be taken up
+    by somebody else may take for ever.
+    """
+    return min(max(2 * pause, MOMENT), _LONGEST_PAUSE)
 
 
 def _slept(folder: JobFolder, seconds: float | None) -> bool:

@@ -58,12 +58,15 @@ class Keeping(ListCore):
 
     def _watching(self, position: int, timeout: float | None) -> Iterator[Change]:
         deadline = None if timeout is None else elapsed() + timeout
+        unfinished = True
         while True:
-            unfinished = any(not task.is_done for task in self.store.list().visible)
-            for change in self.store.changes(position):
-                position = change.id + 1
-                yield change
-                deadline = None if timeout is None else elapsed() + timeout
+            for is_told in (True, False):  # what woke us is told before anything else is looked at
+                if not is_told:
+                    unfinished = any(not task.is_done for task in self.store.list().visible)
+                for change in self.store.changes(position):
+                    position = change.id + 1
+                    yield change
+                    deadline = None if timeout is None else elapsed() + timeout
             pause = self.settings.poll_interval if unfinished else _LONG
             if deadline is not None:
                 pause = min(pause, deadline - elapsed())

@@ -11,12 +11,18 @@ Executable contracts. Point one at your own implementation: it passes, or it say
     def test_my_kind_is_a_kind():
         check_job_handler(quick=lambda: Mine(…), failing=lambda: Mine(…), endless=lambda: Mine(…))
 
+    from taskyard.testing import check_remote_backend
+
+    def test_my_place_runs_agents():
+        check_remote_backend(lambda: Mine(remote, token), talkative=…, failing=…, endless=…)
+
 Nothing in Taskyard imports this package.
 """
 
 from __future__ import annotations
 
 from taskyard.testing.job_handler import check_job_handler
+from taskyard.testing.remote_backend import check_remote_backend
 from taskyard.testing.task_store import check_task_store
 
-__all__ = ["check_job_handler", "check_task_store"]
+__all__ = ["check_job_handler", "check_remote_backend", "check_task_store"]

@@ -173,18 +173,31 @@ async def _a_wait_is_bounded_and_answers_with_how_things_are(yard: Yard) -> None
 
 
 async def _one_whose_keeper_is_killed_is_lost_and_nothing_of_it_runs(yard: Yard) -> None:
-    job = await yard.jobs.start(yard.kind.endless())
+    spec = yard.kind.endless()
+    job = await yard.jobs.start(spec)
     if job.is_inside:
         return  # it ends with the program around it, which is this one
     keeper = keeper_of(JobFolder(yard.home, job.id))
     assert keeper, "it has no keeper"
     os.kill(keeper, signal.SIGKILL)
+    if spec.wanted().resumes:
+        await _assert_taken_up(yard, job.id)
+        return
     ended = await yard.jobs.wait(job.id, timeout=_SOON)
     assert ended.end is not None and ended.end.cause == "lost", f"{ended.end}"
     assert (ended.status, ended.end.proof) == (JobStatus.FAILED, "best_effort"), f"{ended.end}"
     fields = stat_fields(str(ended.pid))
     assert fields is None or fields[0] in ("Z", "X"), f"process {ended.pid} runs on"  # zombies do not
     _assert_told(yard, job.id, "failed")
+
+
+async def _assert_taken_up(yard: Yard, job_id: str) -> None:
+    """That work which goes on elsewhere is followed by another keeper, and can be stopped through that."""
+    assert (await yard.jobs.wait(job_id, timeout=0.5)).status is JobStatus.RUNNING, "it was given up with its keeper"
+    assert keeper_of(JobFolder(yard.home, job_id)), "nobody keeps it now"
+    [stopped] = await yard.jobs.stop(job_id)
+    assert stopped.outcome == "stopped", f"a stop is answered {stopped.outcome}: {stopped.job.end}"
+    _assert_told(yard, job_id, "killed")
 
 
 def _is_there(path: str) -> bool:

@@ -68,7 +68,7 @@ def job_row(
     lead = 2 + len(shown) + 2
     room = max(columns - lead - width(state) - width(right) - 1, 4)
     live = "muted" if job.is_over and not job.is_unseen else ""
-    running = job.state == "running" and not job.is_paused
+    running = job.state == "running" and job.is_going_on
     lines = [
         [
             Piece(f"{sign(job.glyph, job.ascii, style, turn if running else None)} ", job.token),

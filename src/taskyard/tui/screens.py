@@ -286,7 +286,7 @@ class MainScreen(YardScreen):
         item = next((rows.current for rows in self.lists if rows.has_focus), None)
         if isinstance(item, TaskView):
             return item.state == "doing"
-        return isinstance(item, JobView) and item.state == "running" and not item.is_paused
+        return isinstance(item, JobView) and item.state == "running" and item.is_going_on
 
     def moments(self) -> list[int]:
         """Since when what is shown with an age has been so."""

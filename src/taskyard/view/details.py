@@ -71,6 +71,7 @@ def job_facts(job: JobView, known: Known, *, now: int) -> list[Fact]:
     """Everything about a job."""
     facts = [Fact("", job.description, "bold"), Fact("", strip(job), job.token, glyph=job.glyph, ascii=job.ascii)]
     facts += _times(job, now)
+    facts += [Fact("cut off", job.last_line, "warn")] if job.is_disconnected else []
     facts += [Fact("asks", line, "warn") for line in job.question.split("\n") if line.strip()][:5]
     facts += [Fact("id", job.id), Fact("kind", job.kind)]
     facts += [Fact("command" if at == 0 else "", line) for at, line in enumerate(job.command.split("\n")[:20]) if line]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from taskyard.runtime.model import JobStatus
+from taskyard.shapes import as_object, as_text
 from taskyard.typed import NamedTuple
 from taskyard.view.figures import Figures
 from taskyard.view.glyphs import JOB_LOOKS, Style, glyph, painted
@@ -105,27 +106,41 @@ def _note(row: JobRow) -> str:
     """What is worth knowing beside the state: what it waits for, which attempt it is, what it printed last."""
     if row.job.status is JobStatus.PENDING:
         return f"waits for {safe(row.job.waits_for)}"
+    if cut_off := why_disconnected(row.job):
+        return cut_off
     attempt = f"[attempt {row.job.attempt} of {row.job.retries + 1}]" if row.job.attempt > 1 else ""
     return " ".join(filter(None, (attempt, row.last_line)))
 
 
 def look(job: Job) -> Look:
     """How a job's state is drawn."""
-    is_waiting = job.needs_input or job.is_paused or job.is_disconnected
-    return JOB_LOOKS["waits" if is_waiting else job.status.value]
+    is_held_up = job.needs_input or job.is_paused or job.is_disconnected
+    return JOB_LOOKS["waits" if is_held_up else job.status.value]
 
 
 def state(job: Job) -> str:
-    """A job's state in a word or two: `running`, `needs input`, `left running`, `exit 3`, `timed out`."""
+    """A job's state in a word or two: `running`, `needs input`, `disconnected`, `exit 3`, `timed out`."""
     if job.end is not None:
         return _ended(job.end)
-    if job.is_disconnected:
-        return "disconnected"
     if job.is_paused:
         return "paused"
+    if job.is_disconnected:
+        return "disconnected"
     if job.needs_input:
         return "needs input"
     return "left running" if job.left_running else job.status.value
+
+
+def why_disconnected(job: Job) -> str:
+    """Why nobody here can see what goes on elsewhere, and since when: `since 14:01: it cannot be reached`."""
+    told = as_object(job.facts.get("disconnected"))
+    if not job.is_disconnected or told is None:
+        return ""
+    import time
+
+    since = told.get("since")
+    at = f"since {time.strftime('%H:%M', time.localtime(since / 1000))}: " if type(since) is int else ""
+    return at + safe(as_text(told.get("why")))
 
 
 def _ended(end: End) -> str:
@@ -142,7 +157,8 @@ def ended_line(job: Job, style: Style = Style()) -> str:  # noqa: B008
     what = f"{glyph(look(job), style)} {job.id}  {safe(job.description)}  "
     if job.end is None:
         waits = f": waits for {safe(job.waits_for)}" if job.waits_for else ""
-        return f"{what}{state(job) if not waits else 'pending'}{waits}"
+        cut_off = f" {why}" if (why := why_disconnected(job)) else ""
+        return f"{what}{state(job) if not waits else 'pending'}{waits}{cut_off}"
     attempts = f", attempt {job.attempt}" if job.attempt > 1 else ""
     lost = f"; output lost: {safe(job.end.output_lost)}" if job.end.output_lost else ""
     took = "" if job.end.duration_ms is None else f", after {duration(job.end.duration_ms / 1000)}"

@@ -8,7 +8,7 @@ from taskyard.typed import NamedTuple
 from taskyard.view.agent_text import agent_line
 from taskyard.view.figures import Figures, up_the_tree
 from taskyard.view.glyphs import JOB_LOOKS
-from taskyard.view.job_text import look, state, tree
+from taskyard.view.job_text import look, state, tree, why_disconnected
 from taskyard.view.pill import kind_word
 from taskyard.view.text import safe
 
@@ -57,6 +57,7 @@ class JobView(NamedTuple):
     needs_input: bool = False
     takes_input: bool = False
     is_paused: bool = False
+    is_disconnected: bool = False  #: its work goes on elsewhere, out of sight; `last_line` says why, and since when
     is_foreground: bool = False
     is_unseen: bool = False  #: it failed, and nobody looked yet
     notified: bool = False  #: its end was told
@@ -66,6 +67,11 @@ class JobView(NamedTuple):
     output: str = ""  #: the path of its output
     total: Figures = Figures()  #: what it took with all that were started inside it
     steps: tuple[Step, ...] = ()
+
+    @property
+    def is_going_on(self) -> bool:
+        """Whether something can be seen to happen, if it runs."""
+        return not self.is_paused and not self.is_disconnected
 
     @property
     def is_over(self) -> bool:
@@ -120,11 +126,12 @@ def _view(job: Job, depth: int, last_line: str, total: Figures, unseen: bool) ->
         started_at=job.start_time or None,
         ended_at=job.end_time,
         paused_ms=job.total_paused_ms,
-        last_line=(_waits(job) or (last_line if said is None else said))[:_LONGEST_LINE],
+        last_line=(_waits(job) or why_disconnected(job) or (last_line if said is None else said))[:_LONGEST_LINE],
         question=safe(question, lines=True)[:_LONGEST_QUESTION],
         needs_input=job.needs_input,
         takes_input=job.takes_input and not job.is_final,
         is_paused=job.is_paused,
+        is_disconnected=job.is_disconnected,
         is_foreground=not job.is_backgrounded and not job.is_final,
         is_unseen=unseen,
         notified=job.notified,
@@ -143,7 +150,7 @@ def steps(job: Job) -> tuple[Step, ...]:
     found = [Step("pending", pending.glyph, "muted")]
     if job.status is JobStatus.PENDING:
         return (Step("pending", pending.glyph, pending.token, job.start_time or None),)
-    is_last = not job.is_final and not job.needs_input and not job.is_paused
+    is_last = not (job.is_final or job.needs_input or job.is_paused or job.is_disconnected)
     found.append(Step("running", running.glyph, running.token if is_last else "muted", job.start_time or None))
     if not is_last:
         last = look(job)
@@ -153,6 +160,8 @@ def steps(job: Job) -> tuple[Step, ...]:
 
 def _last_word(job: Job) -> str:
     word, shown = look(job).word, state(job)
+    if job.is_disconnected:
+        return shown
     return word if word == shown or not job.is_final else f"{word} ({shown})"
 
 

@@ -10,6 +10,7 @@ from taskyard.errors import UsageError
 from taskyard.view.glyphs import Style
 from taskyard.view.job_records import job_json
 from taskyard.view.job_text import ended_line
+from taskyard.view.text import safe
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -69,7 +70,9 @@ def stop_line(stopped: Stopped, style: Style = Style()) -> str:  # noqa: B008  (
     elif stopped.outcome == "stopped":
         line += "; nothing of it is left"
     else:
-        line += f"; {stopped.outcome.replace('_', ' ')}: the kernel cannot say whether anything is left"
+        why = safe(end.error) if end.cause == "stopped" else ""
+        why = why or "the kernel cannot say whether anything is left"
+        line += f"; {stopped.outcome.replace('_', ' ')}: {why}"
     return f"{line}; kept: {', '.join(end.kept)}" if end.kept else line
 
 

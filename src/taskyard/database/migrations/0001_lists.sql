@@ -1,8 +1,9 @@
 -- Shared lists: tasks, who holds them, and the log of every change.
 --
--- Every write to a list goes through a function below, which holds the list's row for as long as one statement runs. So
--- the writes of one list happen one after the other, in the order of `tick`, and whoever has seen tick N has seen all
--- before it. Every time is this server's.
+-- Every write to a list goes through a function below, which holds the list's row until its statement is done. So the
+-- writes of one list happen one after the other, in the order of `tick`, and whoever has seen tick N has seen all before
+-- it. Locks are taken in one order: the list's advisory lock (shared), tasks by ascending id, the list's row. Whoever must
+-- decide while nobody else writes takes the advisory lock for itself first. Every time is this server's.
 
 CREATE TABLE list (
     id          integer GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
@@ -61,6 +62,9 @@ CREATE TABLE instance (
     host        text NOT NULL,
     until       timestamptz NOT NULL
 ) WITH (fillfactor = 50);
+
+-- The class of the advisory locks of lists.
+CREATE FUNCTION lists_class() RETURNS integer LANGUAGE sql IMMUTABLE AS 'SELECT 7265834';
 
 -- Whether the holder of a task is gone.
 CREATE FUNCTION is_dead(p_instance text, p_until timestamptz) RETURNS boolean
@@ -130,6 +134,8 @@ DECLARE
     v_list   list%ROWTYPE;
     v_now    timestamptz;
 BEGIN
+    PERFORM pg_advisory_xact_lock_shared(lists_class(), p_list);
+    PERFORM FROM task t WHERE t.list = p_list AND t.id = ANY (p_ids) ORDER BY t.id FOR UPDATE;
     SELECT * INTO v_list FROM list l WHERE l.id = p_list FOR UPDATE;
     SELECT c.at, c.tasks[1] INTO at, new_id FROM change c WHERE c.op = p_op;
     IF FOUND THEN  -- the same request, whose answer was lost
@@ -172,9 +178,7 @@ BEGIN
         body = excluded.body, blocked_by = excluded.blocked_by, lease = excluded.lease, losses = excluded.losses,
         instance = excluded.instance, until = excluded.until;
 
-    IF array_position(p_instances, NULL) IS DISTINCT FROM 1 OR cardinality(p_instances) > 1 THEN
-        PERFORM believed(p_instances, p_host, p_silence);
-    END IF;
+    PERFORM believed(p_instances, p_host, p_silence);
 
     IF true = ANY (p_told) THEN
         INSERT INTO change (list, id, at, actor, cause, via, note, op, tasks, statuses, owners, created, bodies)
@@ -193,14 +197,20 @@ BEGIN
     PERFORM pg_notify('list_' || p_list, commit_change.tick::text);
 END $$;
 
--- Holders are believed to live from now on for a while longer.
+-- Holders are believed to live from now on for a while longer; who was heard of just now is not written down again.
 CREATE FUNCTION believed(p_instances text[], p_host text, p_silence bigint) RETURNS void
-LANGUAGE sql AS $$
-    INSERT INTO instance AS i (id, host, until)
-    SELECT n, p_host, clock_timestamp() + p_silence * interval '1 ms'
-    FROM (SELECT DISTINCT n FROM unnest(p_instances) AS n WHERE n IS NOT NULL ORDER BY n) AS named(n)
-    ON CONFLICT (id) DO UPDATE SET until = greatest(i.until, excluded.until)
-$$;
+LANGUAGE plpgsql AS $$
+DECLARE
+    v_until  timestamptz := clock_timestamp() + p_silence * interval '1 ms';
+    v_enough timestamptz := v_until - p_silence * interval '0.1 ms';
+    v_id     text;
+BEGIN
+    FOREACH v_id IN ARRAY p_instances LOOP
+        CONTINUE WHEN v_id IS NULL OR EXISTS (SELECT FROM instance i WHERE i.id = v_id AND i.until > v_enough);
+        INSERT INTO instance AS i (id, host, until) VALUES (v_id, p_host, v_until)
+        ON CONFLICT (id) DO UPDATE SET until = greatest(i.until, excluded.until);
+    END LOOP;
+END $$;
 
 -- A new task that depends on nothing.
 CREATE FUNCTION add_task(
@@ -227,6 +237,7 @@ DECLARE
     v_change bigint;
     v_now    timestamptz;
 BEGIN
+    PERFORM pg_advisory_xact_lock_shared(lists_class(), p_list);
     SELECT c.at, c.tasks[1] INTO at, new_id FROM change c WHERE c.op = p_op;
     IF FOUND THEN  -- the same request, whose answer was lost
         RETURN;
@@ -248,10 +259,12 @@ BEGIN
     PERFORM pg_notify('list_' || p_list, v_tick::text);
 END $$;
 
--- The first of several free tasks that is still free is somebody's from now on; which, and the tick afterwards. NULL: none
--- is free any more, or the first that is free is another than it was seen.
+-- The first of several free tasks that is still free is somebody's from now on; which, and which were passed over because
+-- others have them by now. NULL: none is free any more; or `is_old`: something happened since the tick of the look that
+-- may have made another task the first, or the first that is free is another than it was seen.
 CREATE FUNCTION claim_first(
     p_list      integer,
+    p_since     bigint,         -- the tick of the look that the choice rests on
     p_ids       bigint[],       -- in the order of choice
     p_seen      bigint[],       -- tasks the decisions rest on,
     p_ticks     bigint[],       -- the tick of each as it was seen, and
@@ -269,8 +282,9 @@ CREATE FUNCTION claim_first(
     p_note      text,
     p_op        uuid,
     OUT id      bigint,
-    OUT tick    bigint,
-    OUT at      bigint
+    OUT at      bigint,
+    OUT passed  bigint[],
+    OUT is_old  boolean
 )
 LANGUAGE plpgsql AS $$
 DECLARE
@@ -279,38 +293,46 @@ DECLARE
     v_id     bigint;
     v_now    timestamptz;
 BEGIN
-    SELECT * INTO v_list FROM list l WHERE l.id = p_list FOR UPDATE;
+    PERFORM pg_advisory_xact_lock_shared(lists_class(), p_list);
+    is_old := false;
+    passed := '{}';
     SELECT c.at, c.tasks[1] INTO at, id FROM change c WHERE c.op = p_op;
-    IF FOUND THEN
-        tick := v_list.tick;
+    IF FOUND THEN  -- the same request, whose answer was lost
         RETURN;
     END IF;
+    -- The task first, then the list: whoever waits for the list has a task of its own already.
     FOREACH v_id IN ARRAY p_ids LOOP
-        SELECT * INTO v_task FROM task t WHERE t.list = p_list AND t.id = v_id;
-        CONTINUE WHEN NOT FOUND OR v_task.is_gone OR v_task.owner IS NOT NULL OR v_task.status <> 'pending';
-        IF EXISTS (
-            SELECT FROM unnest(p_seen, p_ticks, p_of) AS s(id, tick, about)
-            LEFT JOIN task t ON t.list = p_list AND t.id = s.id
-            WHERE s.about = v_id AND coalesce(t.tick, 0) <> s.tick
-        ) THEN
-            RETURN;
-        END IF;
-        v_now := clock_timestamp();
-        id := v_id;
-        tick := v_list.tick + 1;
-        at := floor(extract(epoch FROM v_now) * 1000);
-        UPDATE task t SET tick = claim_first.tick, status = p_status, owner = p_owner, updated_at = claim_first.at,
-            lease = p_lease, instance = p_instance, until = v_now + p_span * interval '1 ms'
-        WHERE t.list = p_list AND t.id = v_id;
-        IF p_instance IS NOT NULL THEN
-            PERFORM believed(ARRAY[p_instance], p_host, p_silence);
-        END IF;
-        INSERT INTO change (list, id, at, actor, cause, via, note, op, tasks, statuses, owners, created, bodies)
-        VALUES (p_list, v_list.changes, claim_first.at, p_actor, p_cause, p_via, p_note, p_op, ARRAY[v_id], ARRAY[p_status],
-                ARRAY[p_owner], ARRAY[v_task.created_at], ARRAY[v_task.body]);
-        UPDATE list l SET tick = claim_first.tick, changes = v_list.changes + 1, changed_at = claim_first.at
-        WHERE l.id = p_list;
-        PERFORM pg_notify('list_' || p_list, claim_first.tick::text);
-        RETURN;
+        SELECT * INTO v_task FROM task t WHERE t.list = p_list AND t.id = v_id FOR UPDATE SKIP LOCKED;
+        EXIT WHEN FOUND AND NOT v_task.is_gone AND v_task.owner IS NULL AND v_task.status = 'pending';
+        passed := passed || v_id;
+        v_id := NULL;
     END LOOP;
+    IF v_id IS NULL THEN
+        RETURN;
+    END IF;
+    SELECT * INTO v_list FROM list l WHERE l.id = p_list FOR UPDATE;
+    -- A task that somebody else began is of no interest; one that is free again, new, done or gone may change the order.
+    is_old := v_list.tick > p_since AND EXISTS (
+        SELECT FROM task t WHERE t.list = p_list AND t.tick > p_since
+            AND (t.is_gone OR t.owner IS NULL OR t.status = 'completed')
+    ) OR EXISTS (
+        SELECT FROM unnest(p_seen, p_ticks, p_of) AS s(id, tick, about)
+        LEFT JOIN task t ON t.list = p_list AND t.id = s.id
+        WHERE s.about = v_id AND coalesce(t.tick, 0) <> s.tick
+    );
+    IF is_old THEN
+        RETURN;
+    END IF;
+    v_now := clock_timestamp();
+    id := v_id;
+    at := floor(extract(epoch FROM v_now) * 1000);
+    UPDATE task t SET tick = v_list.tick + 1, status = p_status, owner = p_owner, updated_at = claim_first.at,
+        lease = p_lease, instance = p_instance, until = v_now + p_span * interval '1 ms'
+    WHERE t.list = p_list AND t.id = v_id;
+    INSERT INTO change (list, id, at, actor, cause, via, note, op, tasks, statuses, owners, created, bodies)
+    VALUES (p_list, v_list.changes, claim_first.at, p_actor, p_cause, p_via, p_note, p_op, ARRAY[v_id], ARRAY[p_status],
+            ARRAY[p_owner], ARRAY[v_task.created_at], ARRAY[v_task.body]);
+    UPDATE list l SET tick = v_list.tick + 1, changes = v_list.changes + 1, changed_at = claim_first.at WHERE l.id = p_list;
+    PERFORM believed(ARRAY[p_instance], p_host, p_silence);
+    PERFORM pg_notify('list_' || p_list, (v_list.tick + 1)::text);
 END $$;

@@ -83,6 +83,10 @@ def _tell_stall(born: Born, tail: str) -> None:
 
 
 def _attempts(born: Born, request: Request, wires: Wires) -> End:
+    if request.resumes:
+        from taskyard.runtime.keeper.following import attempts
+
+        return attempts(born, request, wires)
     attempt = 1
     while True:
         end = Loop(born, request, wires).run()

@@ -37,13 +37,15 @@ _KILLED = 128 + signal.SIGKILL
 class Loop:
     """One attempt at the command, from its start to its last process."""
 
-    def __init__(self, born: Born, request: Request, wires: Wires) -> None:
+    def __init__(self, born: Born, request: Request, wires: Wires, *, base: int = 0) -> None:
+        """`base`: where its output begins, if attempts before this one printed so much that some of it was freed."""
         self._born = born
         self._request = request
         self._wires = wires
         self._others = Others(born.folder)
         at_once = COPIED_AT_ONCE if request.pty else 0
         self._growth = Growth(born.descriptor, born.output, cap=request.output_cap, now=_now(), at_once=at_once)
+        self._growth.base = base
         self._nearness = Nearness()
         self._began = _now()
         self._pid = 0
@@ -66,7 +68,11 @@ class Loop:
             self._pid = self._wires.start(self._request, self._born.output)
         except command.NotStarted as why:
             return self._ended("error", why.code, None, why.why)
-        self._born.change(pid=self._pid, pidStart=process_start(self._pid), startTime=now_ms(), waitsFor="")
+        is_first = not (self._request.resumes and self._born.record.get("pid"))
+        began = {"startTime": now_ms()} if is_first else {}
+        if self._request.resumes:
+            began["takesInput"] = self._request.stdin  # also where a keeper before us did not live to begin
+        self._born.change(pid=self._pid, pidStart=process_start(self._pid), waitsFor="", **began)
         self._oom_kills = oom.kills()
         self._growth.arm()
         self._look_at_output()
@@ -204,6 +210,9 @@ class Loop:
             self._leftovers = self._descend("", by, grace)
 
     def _descend(self, cause: str, by: str, grace: float) -> int:
+        if cause and self._request.resumes and "stopping" not in self._born.record:
+            # Its process is told so, and carries it out; if not in time, the next one does.
+            self._born.change(stopping={"cause": cause, "by": by, "grace": grace})
         self._ladder = Ladder(cause=cause, by=by, grace=grace, now=_now())
         self._unpaused()
         return self._ladder.begin(self._others.keepers())

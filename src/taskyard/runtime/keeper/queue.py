@@ -13,6 +13,7 @@ import time
 from taskyard.disk.files import check_private_folder, make_private_folder
 from taskyard.disk.kernel_lock import RangeLock
 from taskyard.errors import JobNotFound
+from taskyard.runtime.ending import read
 from taskyard.runtime.folder import JobFolder
 from taskyard.runtime.keeper.idle import Idle
 from taskyard.runtime.liveness import keeper_of
@@ -59,7 +60,7 @@ class Queue(Idle):
     def _reason(self) -> str:
         """What we wait for; nothing if our turn has come."""
         for other in (*self._request.after, *self._request.after_any):
-            if keeper_of(JobFolder(self._request.home, other)) is not None:
+            if self._is_going_on(JobFolder(self._request.home, other)):
                 return f"job {other}"
         if self._request.after and self._is_refused():
             return ""
@@ -74,6 +75,21 @@ class Queue(Idle):
             self._give_back()
             self._next = time.monotonic() + seconds
         return reason
+
+    @staticmethod
+    def _is_going_on(other: JobFolder) -> bool:
+        """Whether a job is not over: it has a keeper, or its work goes on elsewhere, and it gets one now."""
+        if keeper_of(other) is not None:
+            return True
+        record = read(other.record) or {}
+        if "resumes" not in record:
+            return False
+        from taskyard.runtime import resuming
+
+        if not resuming.goes_on(other, record):
+            return False
+        resuming.take_up(other, record)
+        return True
 
     def _open(self) -> None:
         """Open the files of our slots, made by the first who needs them."""
@@ -93,6 +109,8 @@ class Queue(Idle):
                 status = look(self._request.home, other).status
             except JobNotFound:
                 status = JobStatus.FAILED  # its folder was removed by hand: nobody can say that it completed
+            if not status.is_final:
+                return False  # its work goes on elsewhere, and it just got another keeper
             if status is not JobStatus.COMPLETED:
                 self.refused = f"it was to run after job {other}, which {_HOW[status]}"
         return bool(self.refused)

@@ -43,6 +43,8 @@ class Request(NamedTuple):
     window: Sequence[int] | None = None  #: rows and columns of its terminal
     transcript: bool = False  #: its output is a link to a transcript of its own
     agents: Sequence[object] | None = None  #: what an agent's start goes by: the fields of `agents.Rules`
+    resumes: bool = False  #: its work goes on elsewhere, and its process only follows that (`resuming`)
+    again: bool = False  #: the job is there, and its keeper is gone (`rebirth`)
 
 
 _PLAN = Request._fields.index("plan")

@@ -11,7 +11,7 @@ from _socket import CMSG_LEN, socket
 from taskyard.disk import files
 from taskyard.disk.processes import open_descriptors
 from taskyard.errors import StorageError
-from taskyard.runtime import sinks
+from taskyard.runtime import liveness, sinks
 from taskyard.runtime.folder import JobFolder
 from taskyard.runtime.keeper import kernel, life, oom
 from taskyard.runtime.keeper.birth import Born
@@ -22,6 +22,8 @@ from taskyard.runtime.keeper.signals import DEAF, HEARD, signal
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import NoReturn
+
+    from taskyard.runtime.keeper.request import Request
 
 #: Where sinks may be set up: a keeper's environment stays what it was.
 _SETTINGS = sinks.settings_file()
@@ -86,25 +88,40 @@ def _keep(fd: int, answer: int) -> NoReturn:
         os.close(fd)
         _stand_alone(request.id)
         try:
-            born = Born(
-                JobFolder(request.home, request.id),
-                request.record,
-                parent=request.parent,
-                arguments=request.arguments,
-                event_segments=request.event_segments,
-                transcript=request.transcript,
-            )
+            born = _born(request)
         except StorageError as error:
             _say(answer, {"id": request.id, "path": error.path, "error": error.why, "advice": error.advice})
             raise
         _say(answer, {"id": request.id, "pid": os.getpid()})
         _let_go(answer)
-        life.live(born, request, settings=_SETTINGS)
+        if born is not None:
+            liveness.keep(request.id)
+            life.live(born, request, settings=_SETTINGS)
         code = 0
     except BaseException as error:
         _last_words(error)
     finally:
         os._exit(code)
+
+
+def _born(request: Request) -> Born | None:
+    """The job in our hands: a new one, or one whose keeper is gone; None if somebody else was quicker."""
+    folder = JobFolder(request.home, request.id)
+    if request.again:
+        from taskyard.runtime.keeper.rebirth import NothingToKeep, Reborn
+
+        try:
+            return Reborn(folder, inside=request.parent)
+        except NothingToKeep:
+            return None
+    return Born(
+        folder,
+        request.record,
+        parent=request.parent,
+        arguments=request.arguments,
+        event_segments=request.event_segments,
+        transcript=request.transcript,
+    )
 
 
 def _stand_alone(job_id: str) -> None:

@@ -67,7 +67,6 @@ class Committing:
         self.name = name
         self.host = this_host()
         self.silence = settings.holder_silence
-        self.choices = 1  #: how many tasks the server is sent to choose from, by how it went last
 
     # -- looking -------------------------------------------------------------------------------
 
@@ -130,7 +129,7 @@ class Committing:
         list_id = self.list_id()
 
         def work(link: Link) -> Planned:
-            link.execute("SELECT FROM list WHERE id = %s FOR UPDATE", [list_id])
+            link.execute("SELECT pg_advisory_xact_lock(lists_class(), %s)", [list_id])
             ask: Ask = lambda sql, values: link.execute(sql, values).fetchall()  # noqa: E731
             view = self.view(ids, fresh=True, ask=ask)
             return self._tried(act, plan, view, op, ask=ask)

@@ -19,7 +19,7 @@ from taskyard.tasklist import planning, rules
 from taskyard.tasklist.model import Act, Change, Draft, Facts, Lease, Links, Listing, Task, loss_of
 from taskyard.tasklist.parents import parent_in
 from taskyard.tasklist.planning import Plan, current
-from taskyard.tasklist.postgres.claiming import NotPlain, claim_next
+from taskyard.tasklist.postgres.claiming import Claiming, NotPlain
 from taskyard.tasklist.postgres.committing import Committing
 from taskyard.tasklist.postgres.rows import CHANGE, change
 
@@ -67,6 +67,7 @@ class PostgresStore:
         self._believe = believe
         self._commits = Committing(database, name, settings)
         self._mirror = self._commits.mirror
+        self._claiming = Claiming(self._commits, self._up_to_date, self._orphans)
         self._on_aside: Callable[[Task], None] = lambda _: None
         self._woken: dict[tuple[str, int], int] = {}
 
@@ -85,10 +86,16 @@ class PostgresStore:
     def _up_to_date(self) -> Known:
         """Everything as it is now; what the dead held is back in the pool."""
         known = self._mirror.everything()
-        suspects = [task_id for task_id in {*known.dead, *known.held} if task_id in known]
+        suspects = [*known.dead, *self._orphans(known)]
         if suspects and self._release(self._commits.view_of(known, fresh=True), suspects):
             known = self._mirror.everything()
         return known
+
+    def _orphans(self, known: Known) -> Sequence[str]:
+        """The tasks of holders that are gone by the word of our own kernel, which is asked once about each."""
+        holders = {lease.lock: lease for lease in known.held.values()}
+        gone = {lock for lock, lease in holders.items() if self._alive(lease) is False}
+        return [task_id for task_id, lease in known.held.items() if lease.lock in gone] if gone else ()
 
     def waiting_for(self, task_id: str) -> Sequence[str]:
         """Who waits for a task: both sides of a dependency are written at once, so its own word counts."""
@@ -101,22 +108,17 @@ class PostgresStore:
         return all(row.is_gone or row.task.is_done or row.task.is_internal for row in rows)
 
     def changes(self, since: int = 0, *, task_id: str | None = None) -> Iterator[Change]:
-        """The event log from an id on, oldest first; as it is now."""
-        end = self.position()
-        while since < end:
-            found = self._some_changes(since, end, task_id)
-            yield from found
-            if len(found) < _MANY:
+        """The event log from an id on, oldest first."""
+        while True:
+            rows = self._database.ask(
+                f"SELECT {CHANGE} FROM change c JOIN list l ON l.id = c.list WHERE l.name = %s AND c.id >= %s"  # noqa: S608
+                " AND (%s::bigint IS NULL OR c.tasks @> ARRAY[%s::bigint]) ORDER BY c.id LIMIT %s",
+                [self.name, since, _number(task_id), _number(task_id), _MANY],
+            )
+            yield from map(change, rows)
+            if len(rows) < _MANY:
                 return
-            since = found[-1].id + 1
-
-    def _some_changes(self, since: int, end: int, task_id: str | None) -> Sequence[Change]:
-        rows = self._database.ask(
-            f"SELECT {CHANGE} FROM change c JOIN list l ON l.id = c.list WHERE l.name = %s AND c.id >= %s AND c.id < %s"  # noqa: S608
-            " AND (%s::bigint IS NULL OR c.tasks @> ARRAY[%s::bigint]) ORDER BY c.id LIMIT %s",
-            [self.name, since, end, _number(task_id), _number(task_id), _MANY],
-        )
-        return [change(row) for row in rows]
+            since = rows[-1][0] + 1
 
     def position(self) -> int:
         """The id the next change will have."""
@@ -182,7 +184,7 @@ class PostgresStore:
     def claim_next(self, order: Callable[[Sequence[Task]], Sequence[str]], rule: Rule, act: Act) -> Task | None:
         """The first task, in the order given, that `rule` accepts."""
         try:
-            found = claim_next(self._commits, self._up_to_date, order, rule, act)
+            found = self._claiming.claim_next(order, rule, act)
             return None if found is None else self._held(found)
         except NotPlain:
             pass

@@ -37,7 +37,8 @@ COMMIT: LiteralString = (
 ADD: LiteralString = "SELECT new_id, at FROM add_task(%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)"
 
 CLAIM: LiteralString = (
-    "SELECT id, tick, at FROM claim_first(%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)"
+    "SELECT id, at, passed, is_old FROM claim_first(%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s,"
+    " %s)"
 )
 
 
@@ -138,6 +139,7 @@ def is_plain_claim(before: Task, after: Task) -> bool:
 
 def claim_values(
     list_id: int,
+    since: int,
     ids: Sequence[str],
     seen: Sequence[tuple[str, int, str]],
     status: TaskStatus,
@@ -152,6 +154,7 @@ def claim_values(
     """The values of `CLAIM`; `seen`: tasks, their ticks, and about whom they were looked at."""
     return [
         list_id,
+        since,
         [int(task_id) for task_id in ids],
         [int(task_id) for task_id, _, _ in seen],
         [tick for _, tick, _ in seen],

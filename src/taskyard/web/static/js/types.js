@@ -16,8 +16,8 @@
  *   id: string, type: string, kind: string, description: string, state: string, glyph: string, word: string, token: string,
  *   command: string, depth: number, parent: string | null, started_at: number | null, ended_at: number | null,
  *   paused_ms: number, last_line: string, question: string, needs_input: boolean, takes_input: boolean,
- *   is_paused: boolean, is_foreground: boolean, is_unseen: boolean, notified: boolean, task: string | null,
- *   agent: string | null, pid: number | null, output: string, total: Figures, steps: Step[],
+ *   is_paused: boolean, is_disconnected: boolean, is_foreground: boolean, is_unseen: boolean, notified: boolean,
+ *   task: string | null, agent: string | null, pid: number | null, output: string, total: Figures, steps: Step[],
  * }} JobView
  *
  * @typedef {{

@@ -1,0 +1,21 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from support.a2a_places import OurServer, Yard
+
+
+@pytest.fixture
+def yard(tmp_path: Path) -> Yard:
+    """A home for servers that a test starts and ends."""
+    return Yard(tmp_path)
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OurServer]:
+    """One server for the tests of a file: each has contexts and messages of its own."""
+    with Yard(tmp_path_factory.mktemp("offered")).serve() as found:
+        yield found
