@@ -70,7 +70,7 @@ END = End(
     ids=lambda job: str(job.status),
 )
 def test_what_is_stored_of_a_job_makes_the_same_job(job: Job) -> None:
-    raw = json.loads(body_of(job._replace(host_name="forge", is_far=True, is_disconnected=True)))
+    raw = json.loads(body_of(job._replace(host_name="forge", is_far=True)))
     end = end_from_json(raw.get("end") or {})
 
     assert job_from_json(raw, status=job.status, end=end) == job
