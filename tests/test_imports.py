@@ -28,9 +28,8 @@ FOR_ASYNCIO = frozenset({"taskyard.async_app", "taskyard.runtime.async_jobs"})
 
 #: What stands on other people's libraries: each is loaded by the one command or kind of job that needs it.
 EDGES = (
-EDGES = (
     "mcp_server", "mcp_client", "workflows/yaml_text.py", "engines/acp", "engines/model", "tui", "web", "serving",
-    "database", "remote", "a2a_server",
+    "database", "remote/a2a", "remote/ray", "remote/in_keyring.py", "a2a_server",
 )  # fmt: skip
 
 #: Importing the module, in a bare interpreter, adds at most this many, itself included. The

@@ -16,7 +16,7 @@ from __future__ import annotations
 import os
 
 from taskyard import config
-from taskyard.errors import BadValue, MissingExtra, RemoteNotFound, RemoteRefused
+from taskyard.errors import BadValue, RemoteNotFound, RemoteRefused
 from taskyard.names import check_name, nearest
 from taskyard.shapes import as_object
 from taskyard.typed import NamedTuple
@@ -81,25 +81,10 @@ def token_of(remote: Remote, environ: Mapping[str, str] | None = None) -> str:
             return token
         raise RemoteRefused(remote.name, f"${remote.token_env} is not set", "It must hold the token.")
     if remote.token_keyring:
-        return _from_keyring(remote)
+        from taskyard.remote.in_keyring import token_in_keyring
+
+        return token_in_keyring(remote)
     return ""
-
-
-def _from_keyring(remote: Remote) -> str:
-    try:
-        import keyring
-        import keyring.errors
-    except ModuleNotFoundError as error:
-        raise MissingExtra("A token in a keyring", "keyring", error.name or "") from error
-    service, _, user = remote.token_keyring.partition("/")
-    try:
-        token = keyring.get_password(service, user)
-    except keyring.errors.KeyringError as error:
-        raise RemoteRefused(remote.name, f"the keyring cannot be opened ({type(error).__name__})") from error
-    if not token:
-        advice = f"`keyring set {service} {user}` puts it there."
-        raise RemoteRefused(remote.name, f"the keyring has no token for {service} and {user}", advice)
-    return token
 
 
 def _remote(name: str, table: object) -> Remote:
