@@ -10,8 +10,7 @@ from __future__ import annotations
 import os
 
 from taskyard import config, paths
-from taskyard.database.address import is_address
-from taskyard.places import chosen_store, folder_of, store_of
+from taskyard.places import chosen_store, folder_of, store_of, with_store
 from taskyard.surroundings import Surroundings, hook_files
 from taskyard.tasklist.service import TaskList
 
@@ -219,16 +218,13 @@ def open(
     from taskyard.identity import Identity, own_name
     from taskyard.names import check_name
 
-    settings = config.load()
+    settings = with_store(config.load(), store)
     home = paths.home()
     name = agent if agent is not None else own_name()
     if name is not None:
         check_name("an agent", name)
     folder = folder_of(tasks_dir)
     chosen = chosen_store(store, has_folder=tasks_dir is not None, settings=settings)
-
-    if isinstance(store, str) and is_address(store):
-        settings = settings._replace(store=store)  # jobs, notices and events are shared there, too
 
     def of_list(name: str) -> TaskStore:
         return store_of(chosen, folder, name, settings, foreign_writers)

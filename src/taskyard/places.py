@@ -66,6 +66,13 @@ def chosen_store(store: TaskStore | str | None, *, has_folder: bool, settings: c
     return "files" if has_folder else settings.store
 
 
+def with_store(settings: config.Settings, store: TaskStore | str | None) -> config.Settings:
+    """Settings for whoever opens a list: in a database that is named for it, jobs, notices and events are, too."""
+    if not isinstance(store, str) or store in ("files", "memory:"):
+        return settings
+    return settings._replace(store=store)
+
+
 def files_of(folder: str, name: str, settings: config.Settings, foreign: bool | None = None) -> ListFiles:
     """A list's files, with other programs' locks taken where those write; see `open`."""
     from taskyard.tasklist.list_files import ListFiles

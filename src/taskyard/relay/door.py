@@ -6,7 +6,6 @@ Nothing of the database is loaded where the store is files, nor before something
 
 from __future__ import annotations
 
-from taskyard.database.address import is_address
 from taskyard.errors import JobNotFound
 from taskyard.runtime.notice import PERSON
 
@@ -26,6 +25,10 @@ if TYPE_CHECKING:
 
 def is_shared(settings: Settings) -> bool:
     """Whether jobs, notices and events are shared with other machines."""
+    if settings.store == "files":
+        return False
+    from taskyard.database.address import is_address
+
     return is_address(settings.store)
 
 
