@@ -44,7 +44,7 @@ KEPT_EVENTS = 1_000_000
 LOG = "relay.log"
 
 _GREET = "SELECT stream, position FROM greet(%s, %s, %s, %s, %s)"
-_PUSH = "SELECT push_jobs(" + ", ".join(["%s"] * 13) + ")"
+_PUSH = "SELECT push_jobs(%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)"
 _MOVE = "UPDATE host SET stream = %s, position = %s WHERE id = %s AND stream = %s AND position = %s"
 _OPEN = "SELECT id FROM job WHERE host = %s AND NOT is_final"
 

@@ -202,8 +202,11 @@ def _is_elected(lock: RangeLock, *, patient: bool) -> bool:
 
 
 def _end_by_signals(relay: Relay) -> None:
+    def end(number: int, frame: object) -> None:
+        relay.end()
+
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-        signal.signal(number, lambda *_: relay.end())
+        signal.signal(number, end)
 
 
 def _names(folder: str) -> list[str]:

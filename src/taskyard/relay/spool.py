@@ -39,7 +39,7 @@ _MOMENT = 5.0
 #: Jobs inside jobs beyond this are a circle that somebody wrote by hand.
 _DEEPEST = 64
 
-_PUT = "SELECT put_notices(" + ", ".join(["%s"] * 10) + ")"
+_PUT = "SELECT put_notices(%s, %s, %s, %s, %s, %s, %s, %s, %s, %s)"
 
 
 class _Found(NamedTuple):
