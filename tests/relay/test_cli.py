@@ -87,6 +87,10 @@ def test_of_a_machine_that_is_away_the_error_says_which_and_what_to_do(forge: Ma
     assert "'forge', of which nothing was heard for 95 s. Nothing was done." in refused.err
     assert "taskyard ps" in refused.err
     assert desk.run("logs", job.id, "--json").error["code"] == "host_away"
+    own = desk.jobs().start(Shell("sleep 60"))
+    both = desk.run("stop", "--all", "--grace", "0")
+    assert (both.code, "nothing was done, as forge says nothing" in both.out) == (1, True)
+    assert desk.jobs().get(own.id).is_final, "one that is away keeps nobody else from being stopped"
 
 
 def test_notices_are_taken_acknowledged_and_verified_from_another_machine(forge: Machine, desk: Machine) -> None:

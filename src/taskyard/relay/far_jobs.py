@@ -5,6 +5,7 @@ from __future__ import annotations
 from base64 import b64decode
 
 from taskyard.clock import elapsed
+from taskyard.errors import HostAway
 from taskyard.relay import records
 from taskyard.relay.asking import Asking
 from taskyard.relay.carrying import LONGEST_WAIT, MOST_READ
@@ -19,6 +20,7 @@ from taskyard.typed import NamedTuple
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
+    from concurrent.futures import Future
 
     from taskyard.database.pool import Database
     from taskyard.relay.host import Host
@@ -83,14 +85,17 @@ class FarJobs:
         answer = self._asking.ask(far, verb, arguments)
         return from_answer(far, answer), answer.get("changed") is True
 
-    def begin_stop(self, jobs: Sequence[Far], *, grace: float | None) -> Callable[[], list[Stopped]]:
-        """Ask for all of them to be stopped, at once; call what this returns to wait for the outcome."""
+    def begin_stop(self, jobs: Sequence[Far], *, grace: float | None, is_alone: bool) -> Callable[[], list[Stopped]]:
+        """Ask for all of them to be stopped, at once; call what this returns to wait for the outcome.
+
+        That one of them cannot be asked is an error only if it `is_alone`.
+        """
         from concurrent.futures import ThreadPoolExecutor
 
         pool = ThreadPoolExecutor(max_workers=min(8, len(jobs)), thread_name_prefix="taskyard-stop")
         asked = [pool.submit(self._stopped, far, grace) for far in jobs]
         pool.shutdown(wait=False)
-        return lambda: [each.result() for each in asked]
+        return lambda: [_outcome(far, each, is_alone=is_alone) for far, each in zip(jobs, asked, strict=True)]
 
     def _stopped(self, far: Far, grace: float | None) -> Stopped:
         if far.job.is_final:
@@ -123,6 +128,15 @@ class FarJobs:
     def mark_delivered(self, job: Job, here: Sequence[str]) -> tuple[str, ...]:
         """Have what is told about a job count as read, with those notices that were filed here; the ids."""
         return read_about(self._host, self.database, job, here)
+
+
+def _outcome(far: Far, asked: Future[Stopped], *, is_alone: bool) -> Stopped:
+    try:
+        return asked.result()
+    except HostAway:
+        if is_alone:
+            raise
+        return Stopped(far.job, "host_away")
 
 
 def _read(far: Far, answer: Mapping[str, object]) -> Read:

@@ -45,6 +45,9 @@ _AWAY_LOOK = 2.0
 _LONGEST_AWAY = 600.0
 
 
+#: Seconds between two sweeps of what is over and done with.
+_SWEEP_EVERY = 3600.0
+
 #: Seconds of one wait for being the next relay.
 _TURN = 3600.0
 
@@ -65,7 +68,8 @@ class Relay:
         self._living: set[str] = set()
         self._unsent: set[str] = set()  #: jobs that changed and were told of a moment ago
         self._told: dict[str, float] = {}  #: when how a job gets on was told last
-        self._renew_at = 0.0
+        self._renew_at = self._sweep_at = 0.0
+        self._noted = ""
         self._busy_at = elapsed()
         self._away_since: float | None = None
 
@@ -86,13 +90,19 @@ class Relay:
                 self._away_since = self._away_since or elapsed()
             except TaskyardError as error:
                 self._away_since = self._away_since or elapsed()
-                note(self._host.home, LOG, str(error))
+                self._note(str(error))
             if self._is_done():
                 return
             news = self._watching.wait(self._patience())
             if news.jobs:
                 time.sleep(_GATHER)  # jobs come and go in bursts
                 news = _both(news, self._watching.wait(0.0))
+
+    def _note(self, text: str) -> None:
+        """Keep what went wrong, once for as long as it stays the same."""
+        if text != self._noted:
+            note(self._host.home, LOG, text)
+            self._noted = text
 
     def _round(self, news: News) -> None:
         """Look at what happened, and tell it."""
@@ -116,6 +126,9 @@ class Relay:
             self._forwarding.greet()
             upkeep.renew(self._host, self._database, self._living, self._silence)
             self._renew_at = now + self._silence / 3
+        if now >= self._sweep_at:
+            upkeep.sweep(self._database)
+            self._sweep_at = now + _SWEEP_EVERY
         self._serving.look()
         if self._living or self._serving.is_busy or looked_at:
             self._busy_at = elapsed()

@@ -60,6 +60,7 @@ class SharedJobs(Jobs):
         self._instance = instance
         self._database = database
         self._far: FarJobs | None = None
+        self._is_believed = False
 
     @property
     def far(self) -> FarJobs:
@@ -71,8 +72,11 @@ class SharedJobs(Jobs):
     def keep_in_mind(self, job: Job) -> Job:
         """Have a job in `known`, and see that other machines hear of it."""
         self.summon()
-        if self._instance:
-            self._have_starter_believed()
+        if self._instance and not self._is_believed:
+            import threading
+
+            self._is_believed = True
+            threading.Thread(target=self._have_starter_believed, name="taskyard-starter", daemon=True).start()
         return super().keep_in_mind(self._here(job))
 
     def summon(self) -> None:
@@ -83,13 +87,16 @@ class SharedJobs(Jobs):
             pass  # whoever reads notices here sends them, too
 
     def _have_starter_believed(self) -> None:
-        """Whoever started a job hears of its end for as long as it lives, also where another machine must know that."""
+        """Whoever started a job hears of its end for as long as it lives, also where another machine must know that.
+
+        A thread of its own says so: no start waits for a database that is away.
+        """
         from taskyard.heart import heart
 
         try:
             heart(self._database()).keep(self._instance, silence=self._settings.holder_silence)
         except TaskyardError:
-            pass  # its relay will bring the notice when the database is back, and by then we may have been heard of
+            self._is_believed = False  # the next start tries again
 
     def _seen(self, job: Job) -> Job:
         return super()._seen(job if job.is_far else self._here(job))
@@ -187,12 +194,16 @@ class SharedJobs(Jobs):
         return self.far.read(far, offset, most=most).part
 
     def stop(self, *job_ids: str, grace: float | None = None) -> Sequence[Stopped]:
-        """End jobs with everything they started, and answer with proof."""
+        """End jobs with everything they started, and answer with proof.
+
+        Raises:
+            HostAway: the one job that was named is on a machine that says nothing; of several, its outcome says so.
+        """
         far = self._far_ones(job_ids)
         here = [job_id for job_id in job_ids if job_id not in far]
         if not far:
             return [done._replace(job=self._here(done.job)) for done in super().stop(*here, grace=grace)]
-        stopping = self.far.begin_stop(list(far.values()), grace=grace)
+        stopping = self.far.begin_stop(list(far.values()), grace=grace, is_alone=len(set(job_ids)) == 1)
         done = {each.job.id: each._replace(job=self._here(each.job)) for each in super().stop(*here, grace=grace)}
         done |= {each.job.id: each for each in stopping()}
         return [done[job_id] for job_id in dict.fromkeys(job_ids)]

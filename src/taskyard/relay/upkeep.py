@@ -51,6 +51,10 @@ def renew(host: Host, database: Database, living: Iterable[str], silence: float)
     names = {record.id: box_name(record.name) for record in instances.living(host.home)}
     if names:
         database.ask(_NAMES, [list(names), list(names.values())])
+
+
+def sweep(database: Database) -> None:
+    """Remove what is over and done with, of every host."""
     database.ask(_SWEEP)
 
 

@@ -60,6 +60,8 @@ def stop_line(stopped: Stopped, style: Style = Style()) -> str:  # noqa: B008  (
     line = ended_line(job, style)
     if stopped.outcome == "already_ended":
         return f"{line}; it had ended already"
+    if stopped.outcome == "host_away":
+        return f"{line}; nothing was done, as {safe(job.host_name)} says nothing"
     if end is None:
         return f"{line}; asked to end, but it has not yet. See `taskyard wait {job.id}`"
     if end.leftovers:

@@ -68,6 +68,7 @@ CREATE TABLE notice (
 
 CREATE INDEX notice_open ON notice (recipient) WHERE state <> 'read';
 CREATE INDEX notice_by_job ON notice (job);
+CREATE INDEX notice_read ON notice (changed) WHERE state = 'read';
 
 -- Which living instance has which name, as the name of a box.
 CREATE TABLE receiver (
