@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import threading
 from pathlib import Path
 
 import pytest
@@ -71,6 +72,27 @@ def test_two_readers_of_one_name_on_two_machines_share_what_there_is(forge: Mach
     assert len(other.waiting()) == 6, "what one had and did not acknowledge is back"
     assert all(notice.redelivered for notice in other.take(12))
     other.close()
+
+
+def test_of_readers_that_race_each_gets_what_no_other_has(forge: Machine, desk: Machine) -> None:
+    ids = ended(forge, "ada", count=20)
+    until(lambda: len(desk.outbox("ada").waiting()) == 20)
+    got: list[str] = []
+    ready = threading.Barrier(6)
+
+    def read(machine: Machine) -> None:
+        outbox = machine.outbox("ada")
+        ready.wait(10)
+        while taken := outbox.take(1, hold=60):
+            got.extend(notice.task_id for notice in taken)
+
+    readers = [threading.Thread(target=read, args=(machine,), daemon=True) for machine in (forge, desk) * 3]
+    for reader in readers:
+        reader.start()
+    for reader in readers:
+        reader.join(20)
+
+    assert sorted(got) == sorted(ids)
 
 
 def test_what_is_held_for_a_time_comes_back_when_that_is_over_by_the_servers_clock(forge: Machine) -> None:

@@ -97,6 +97,7 @@ class Machine:
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, how)
         until(lambda: not process_alive(pid, start), timeout=20)
+        until(lambda: not self.has_relay or self._pid() not in (None, pid), timeout=20)  # its threads end after it
         return True
 
     def _pid(self) -> int | None:
