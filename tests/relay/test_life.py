@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import signal
+import subprocess
 import sys
 import threading
 from pathlib import Path
@@ -37,6 +38,14 @@ def test_whoever_asks_at_once_gets_one_relay(forge: Machine) -> None:
     assert not summon(forge.home, forge.address)
     until(lambda: not is_held(lock_path(forge.home), COMES))
     assert forge.relay_pid() == first
+
+
+def test_a_command_line_which_has_next_to_nothing_open_brings_a_relay(forge: Machine, desk: Machine) -> None:
+    forge.run("ps")  # be on that machine
+    words = [sys.executable, "-m", "taskyard", "run", "-d", "--", "sleep", "60"]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=30, check=True)
+
+    until(lambda: [job.id for job in desk.jobs().list()] == [done.stdout.strip()])
 
 
 def test_a_relay_has_nothing_of_whoever_started_it(forge: Machine, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -51,7 +51,6 @@ class FarJobs:
         self.database = database
         self._asking = Asking(database, agent)
         self._sound = database.ear.sound("jobs")
-        self._heard = 0
 
     def find(self, job_id: str) -> Far | None:
         """A job that is not of this home; None if the database knows none."""
@@ -72,13 +71,6 @@ class FarJobs:
             if all(far.job.is_final for far in found.values()) or left <= 0:
                 return [found[job_id].job for job_id in job_ids]
             count = self._sound.wait(count, min(left, _LOOK_EVERY))
-
-    def until_changed(self, job: Job, seconds: float) -> None:
-        """Sleep until something is told of jobs, at most so long; at once if a job is not as we have it."""
-        count = self._sound.count
-        found = self.find(job.id)
-        if found is None or found.job == job:
-            self._sound.wait(count, seconds)
 
     def steer(self, far: Far, verb: str, arguments: Mapping[str, object] | None = None) -> tuple[Job, bool]:
         """Have something done to a job; how it is then, and whether that changed anything."""

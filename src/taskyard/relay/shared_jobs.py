@@ -12,8 +12,10 @@ from taskyard.errors import JobNotFound, NoInput, StoreAway, TaskyardError
 from taskyard.names import nearest
 from taskyard.relay import records
 from taskyard.relay.far_jobs import FarJobs
+from taskyard.relay.forwarding import LOG
 from taskyard.relay.summon import summon
 from taskyard.runtime.jobs import Jobs
+from taskyard.runtime.log import note
 from taskyard.runtime.notice import PERSON
 
 TYPE_CHECKING = False
@@ -83,8 +85,8 @@ class SharedJobs(Jobs):
         """See that this home has a relay; that it cannot be started is no reason not to work here."""
         try:
             summon(self.home, self._settings.store)
-        except (TaskyardError, OSError):
-            pass  # whoever reads notices here sends them, too
+        except (TaskyardError, OSError) as error:
+            note(self.home, LOG, f"the relay could not be started: {error}")
 
     def _have_starter_believed(self) -> None:
         """Whoever started a job hears of its end for as long as it lives, also where another machine must know that.
@@ -167,10 +169,6 @@ class SharedJobs(Jobs):
     def _far_ones(self, job_ids: Sequence[str]) -> Mapping[str, Far]:
         found = {job_id: self.find(job_id) for job_id in dict.fromkeys(job_ids)}
         return {job_id: far for job_id, far in found.items() if far is not None}
-
-    def until_changed(self, job: Job, seconds: float) -> None:
-        """Sleep until something is told of jobs elsewhere, at most so long."""
-        self.far.until_changed(job, seconds)
 
     def output(
         self, job_id: str, *, timeout: float = 0.0, limit: int | None = None, transcript: bool = False

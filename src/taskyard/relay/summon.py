@@ -66,10 +66,12 @@ def _start(home: str, store: str, lock: int) -> None:
     """The relay as nobody's child, in a session of its own, with the lock and nothing else of ours."""
     env = {name: value for name, value in os.environ.items() if _is_its(name)}
     env |= {"TASKYARD_HOME": home, "TASKYARD_STORE": store}  # not among its words, which everybody can read
-    null = [(os.POSIX_SPAWN_OPEN, fd, os.devnull, os.O_RDWR, 0) for fd in (0, 1, 2)]
-    others = [(os.POSIX_SPAWN_CLOSE, fd) for fd in open_descriptors() if fd not in (lock, INHERITED)]
     inherited = os.dup(lock) if lock == INHERITED else lock  # a copy on itself would stay close-on-exec
-    streams: Sequence[tuple[object, ...]] = [*null, *others, (os.POSIX_SPAWN_DUP2, inherited, INHERITED)]
+    streams: Sequence[tuple[object, ...]] = [
+        *((os.POSIX_SPAWN_OPEN, fd, os.devnull, os.O_RDWR, 0) for fd in (0, 1, 2)),
+        (os.POSIX_SPAWN_DUP2, inherited, INHERITED),
+        *((os.POSIX_SPAWN_CLOSE, fd) for fd in open_descriptors() if fd != INHERITED),
+    ]
     words = ["/bin/sh", "-c", '"$@" &', "sh", *_PROGRAM]
     try:
         pid = os.posix_spawn(words[0], words, env, file_actions=streams, setsid=True, setsigmask=[], setsigdef=ALL)

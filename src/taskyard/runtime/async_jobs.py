@@ -117,7 +117,7 @@ class AsyncJobs:
     async def _slept(self, job: Job, pause: float) -> bool:
         """Sleep until whoever keeps the job lets go of it; where nobody does, for so many seconds, and False."""
         if job.is_far:
-            await asyncio.to_thread(self._jobs.until_changed, job, _FAR_LOOK)
+            await asyncio.to_thread(lambda: self._jobs.wait(job.id, timeout=_FAR_LOOK))
             return True
         watched = watch(JobFolder(self._jobs.home, job.id))
         if watched is None:

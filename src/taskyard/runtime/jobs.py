@@ -147,10 +147,6 @@ class Jobs:
         """All jobs at their ends, or as they are after `timeout` seconds."""
         return [self._seen(job) for job in waiting.wait_all(self.home, job_ids, timeout)]
 
-    def until_changed(self, job: Job, seconds: float) -> None:
-        """Sleep until there may be news of a job that runs on another machine, at most so long: here there are none."""
-        raise NotImplementedError
-
     def output(
         self, job_id: str, *, timeout: float = 0.0, limit: int | None = None, transcript: bool = False
     ) -> TaskOutput:
