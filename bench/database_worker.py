@@ -40,6 +40,9 @@ CLAIM = """
 #: Between two acts that somebody listens to, in seconds: each finds both sides at rest.
 PAUSE = 0.005
 
+#: Acts of each kind before the start.
+WARM = 20
+
 now = time.monotonic_ns
 
 
@@ -74,18 +77,30 @@ def timed(answers: Callable[[], list[Any]]) -> None:
 def ours_create(asked: argparse.Namespace) -> None:
     import taskyard
 
-    with taskyard.open(store=asked.address, list=f"{LIST}-warm") as warm:
-        for _ in range(20):
-            warm.tasks.create("Warm", description=DESCRIPTION)
+    ours_warm(asked)
     with taskyard.open(store=asked.address, list=LIST) as yard:
         yard.tasks.store.position()
         create = yard.tasks.create
         timed(lambda: [create(f"Task {number}", description=DESCRIPTION).id for number in range(asked.n)])
 
 
+def ours_warm(asked: argparse.Namespace) -> None:
+    """Do everything on a list of our own, so that the server has its plans: it makes them for each connection."""
+    import os
+
+    import taskyard
+
+    with taskyard.open(store=asked.address, list=f"{LIST}-warm-{os.getpid()}", agent=asked.agent) as yard:
+        for _ in range(WARM):
+            yard.tasks.create("Warm", description=DESCRIPTION)
+        for _ in range(WARM):
+            yard.tasks.claim_next()
+
+
 def ours_claim(asked: argparse.Namespace) -> None:
     import taskyard
 
+    ours_warm(asked)
     with taskyard.open(store=asked.address, list=LIST, agent=asked.agent) as yard:
         yard.tasks.list()
 
@@ -142,8 +157,17 @@ def bare(asked: argparse.Namespace) -> Any:
     return psycopg.connect(asked.address, autocommit=True)
 
 
+def bare_warm(link: Any) -> None:
+    """The same for the bare statements, on nothing: what they write here is undone."""
+    for _ in range(WARM):
+        with link.transaction(force_rollback=True):
+            link.execute(CREATE, ["{}"], prepare=True)
+            link.execute(CLAIM, ["warm"], prepare=True)
+
+
 def bare_create(asked: argparse.Namespace) -> None:
     link = bare(asked)
+    bare_warm(link)
 
     def create(number: int) -> int:
         body = json.dumps({"subject": f"Task {number}", "description": DESCRIPTION})
@@ -154,6 +178,7 @@ def bare_create(asked: argparse.Namespace) -> None:
 
 def bare_claim(asked: argparse.Namespace) -> None:
     link = bare(asked)
+    bare_warm(link)
 
     def claimed() -> list[int]:
         found: list[int] = []

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 
 from taskyard import config, paths
-from taskyard.places import chosen_store, folder_of, store_of, with_store
+from taskyard.places import chosen_store, folder_of, job_store, mail_of, store_of, teams_of
 from taskyard.surroundings import Surroundings, hook_files
 from taskyard.tasklist.service import TaskList
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from taskyard.runtime.events import Events
     from taskyard.runtime.jobs import Jobs
     from taskyard.runtime.notices import Outbox
-    from taskyard.tasklist.mailbox import Post
+    from taskyard.tasklist.mail import Mail
     from taskyard.tasklist.store import TaskStore
     from taskyard.tasklist.teams import Teams
 
@@ -44,9 +44,11 @@ class Yard:
         report: Callable[[str], None],
         sharing: Yard | None = None,
         tasks_dir: str | None = None,
+        jobs_in: str | None = None,
     ) -> None:
         self.tasks_dir = tasks_dir  #: the folder with this list and others; None: it lives in a store of its own
         self.settings = settings
+        self._job_settings = settings if jobs_in is None else settings._replace(store=jobs_in)
         self.home = home
         self._identity = identity
         self._store = store
@@ -55,7 +57,7 @@ class Yard:
         self._is_main = is_main
         self._report = report
         self._is_guest = False
-        self._post: Post | None = None
+        self._post: Mail | None = None
         self._jobs: Jobs | None = None
         self._sharing = sharing
         outside = Surroundings(self, identity, report, is_main=is_main)
@@ -68,12 +70,10 @@ class Yard:
         return self._identity.agent
 
     @property
-    def mail(self) -> Post:
+    def mail(self) -> Mail:
         """The mailboxes of this list's team."""
         if self._post is None:
-            from taskyard.tasklist.mailbox import Post
-
-            self._post = Post(self.home, self.tasks.name)
+            self._post = mail_of(self.settings, self.home, self.tasks.name)
         return self._post
 
     @property
@@ -86,7 +86,7 @@ class Yard:
             instance = living.id if living is not None else ""
             self._jobs = door.jobs(
                 self.home,
-                self.settings,
+                self._job_settings,
                 agent=self.agent,
                 instance=instance,
                 hook_files=hook_files,
@@ -99,7 +99,7 @@ class Yard:
         from taskyard.relay import door
         from taskyard.runtime.notice import PERSON
 
-        return door.outbox(self.home, self.settings, agent or self.agent or PERSON, instance=self._identity.living)
+        return door.outbox(self.home, self._job_settings, agent or self.agent or PERSON, instance=self._identity.living)
 
     def events(self, since: int | None = None, *, follow: bool = False, job: str | None = None) -> Events:
         """What happens to background jobs: from the oldest event that is kept, or what came after the id `since`.
@@ -110,14 +110,12 @@ class Yard:
         """
         from taskyard.relay import door
 
-        return door.events(self.home, self.settings, since, follow=follow, job=job)
+        return door.events(self.home, self._job_settings, since, follow=follow, job=job)
 
     @property
     def teams(self) -> Teams:
-        """The teams on this machine. Whoever leaves one, or whose team is removed, gives back its unfinished tasks."""
-        from taskyard.tasklist.teams import Teams
-
-        return Teams(self.home, settings=self.settings, give_back=self._give_back, me=self._identity.living)
+        """All teams. Whoever leaves one, or whose team is removed, gives back its unfinished tasks."""
+        return teams_of(self.settings, self.home, give_back=self._give_back, me=self._identity.living)
 
     def _give_back(self, team: str, member: str) -> tuple[str, ...]:
         """Put what a member that left had unfinished on the team's list back into the pool; the ids."""
@@ -151,6 +149,7 @@ class Yard:
             report=self._report,
             sharing=self,
             tasks_dir=self.tasks_dir,
+            jobs_in=self._job_settings.store,
         )
         other._is_guest = True
         return other
@@ -215,16 +214,15 @@ def open(
     Raises:
         UsageError: a name or setting cannot be.
     """
-    from taskyard.identity import Identity, own_name
-    from taskyard.names import check_name
+    from taskyard.identity import Identity
 
-    settings = with_store(config.load(), store)
+    settings = config.load()
+    jobs_in = job_store(store, settings)
     home = paths.home()
-    name = agent if agent is not None else own_name()
-    if name is not None:
-        check_name("an agent", name)
     folder = folder_of(tasks_dir)
     chosen = chosen_store(store, has_folder=tasks_dir is not None, settings=settings)
+    if isinstance(chosen, str):
+        settings = settings._replace(store=chosen)  # mail, teams and names are where the list is
 
     def of_list(name: str) -> TaskStore:
         return store_of(chosen, folder, name, settings, foreign_writers)
@@ -234,13 +232,27 @@ def open(
         beside=of_list,
         settings=settings,
         home=home,
-        identity=Identity(home, name, is_person=is_person, lease=lease),
+        identity=Identity(home, _acting(agent), settings=settings, is_person=is_person, lease=lease),
         via=via,
         is_main=is_main,
         report=report if report is not None else _to_stderr,
         sharing=sharing,
         tasks_dir=folder if chosen == "files" else None,
+        jobs_in=jobs_in,
     )
+
+
+def _acting(agent: str | None) -> str | None:
+    """The name to act under: as given, else this code's own, if it has one.
+
+    Raises:
+        BadName: it cannot be a name.
+    """
+    from taskyard.identity import own_name
+    from taskyard.names import check_name
+
+    name = agent if agent is not None else own_name()
+    return None if name is None else check_name("an agent", name)
 
 
 def for_teammate(store: TaskStore, *, home: str, settings: config.Settings, report: Callable[[str], None]) -> Yard:
@@ -255,7 +267,7 @@ def for_teammate(store: TaskStore, *, home: str, settings: config.Settings, repo
         beside=lambda _: store,
         settings=settings,
         home=home,
-        identity=Identity(home, None),
+        identity=Identity(home, None, settings=settings),
         via="api",
         is_main=None,
         report=report,

@@ -20,7 +20,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from taskyard.runtime.events import Events
     from taskyard.runtime.notices import Outbox
-    from taskyard.tasklist.mailbox import Post
+    from taskyard.tasklist.mail import Mail
     from taskyard.tasklist.service import TaskList
     from taskyard.tasklist.store import TaskStore
     from taskyard.tasklist.teams import Teams
@@ -39,13 +39,13 @@ class AsyncYard:
         return self._yard.tasks
 
     @property
-    def mail(self) -> Post:
+    def mail(self) -> Mail:
         """The mailboxes of this list's team."""
         return self._yard.mail
 
     @property
     def teams(self) -> Teams:
-        """The teams on this machine."""
+        """All teams."""
         return self._yard.teams
 
     @property

@@ -20,11 +20,17 @@ def deadline(seconds: float) -> str:
 
 def has_passed(text: str) -> bool:
     """Whether a moment has come; one that cannot be read has."""
+    passed = since(text)
+    return passed is None or passed > 0
+
+
+def since(text: str) -> float | None:
+    """Seconds since a moment, less than 0 before it; None if it cannot be read."""
     clock, _, rest = text.partition("-")
     since_boot, _, boot = rest.partition("-")
     if boot == _boot() and since_boot.isdecimal():
-        return int(since_boot) < _since_boot()
-    return not clock.isdecimal() or int(clock) < now_ms()
+        return (_since_boot() - int(since_boot)) / 1000
+    return (now_ms() - int(clock)) / 1000 if clock.isdecimal() else None
 
 
 def _since_boot() -> int:

@@ -15,6 +15,7 @@ import os
 from contextvars import ContextVar
 
 from taskyard.clock import now_ms
+from taskyard.config import Settings
 from taskyard.tasklist.model import Lease
 from taskyard.tasklist.tokens import new_token
 from taskyard.typed import NamedTuple
@@ -23,8 +24,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from taskyard.instances import Instance
 
-#: The living instances of this process, by home and wanted name; a forked child makes its own.
-_ours: dict[tuple[str, str], Instance] = {}
+#: The living instances of this process, by home, wanted name and store; a forked child makes its own.
+_ours: dict[tuple[str, str, str], Instance] = {}
 
 
 class Acting(NamedTuple):
@@ -53,17 +54,27 @@ def own_name() -> str | None:
 class Identity:
     """One yard's way to claim."""
 
-    def __init__(self, home: str, agent: str | None, *, is_person: bool = False, lease: float | None = None) -> None:
+    def __init__(
+        self,
+        home: str,
+        agent: str | None,
+        *,
+        settings: Settings | None = None,
+        is_person: bool = False,
+        lease: float | None = None,
+    ) -> None:
         """Who acts.
 
         Args:
             home: `$TASKYARD_HOME`.
             agent: The name to act under; if somebody living has it, it gets a number.
+            settings: Where the store is, which says who lives.
             is_person: Claims go by name and have no end, as a command line's must.
             lease: It acts for somebody who is not this process: claims last for so many seconds and go by the name
                 it got, so that whoever comes back under it after our death still holds them.
         """
         self._home = home
+        self._settings = settings or Settings()
         self._is_person = is_person
         here = acting.get()
         is_teammate = here is not None and lease is None and not is_person and agent in (None, here.name)
@@ -76,12 +87,12 @@ class Identity:
         if here is not None and self._held is not None:
             self.agent = here.name
         elif agent is not None and lease is not None:
-            from taskyard import instances
+            from taskyard import presence
 
-            self._remote = instances.enter(home, agent)
+            self._remote = presence.enter(home, agent, self._settings)
             self.agent = self._remote.name
         elif agent is not None and not is_person:
-            self.agent = _instance(home, agent).name
+            self.agent = _instance(home, agent, self._settings).name
 
     def lease(self, agent: str, *, seconds: float | None = None) -> Lease:
         """What a claim of `agent` would be held under."""
@@ -96,7 +107,7 @@ class Identity:
             return Lease(agent, _person(agent), new_token(), "time" if span else "manual", since, expires, span)
         if self._lease is not None:
             return Lease(agent, self.instance(agent), new_token(), "time", since, expires, span)
-        held = self._held or _instance(self._home, self._wanted or "")
+        held = self._held or _instance(self._home, self._wanted or "", self._settings)
         if span:
             return Lease(agent, held.id, new_token(), "time", since, expires, span)
         record = held.record
@@ -132,7 +143,7 @@ class Identity:
             return self._remote
         if self._held is not None:
             return self._held
-        held = _ours.get((self._home, self._wanted or ""))
+        held = _ours.get((self._home, self._wanted or "", self._settings.store))
         return held if held is not None and held.is_ours else None
 
     def instance(self, agent: str) -> str:
@@ -155,11 +166,11 @@ def _person(agent: str) -> str:
     return f"by:{agent}"
 
 
-def _instance(home: str, agent: str) -> Instance:
-    held = _ours.get((home, agent))
+def _instance(home: str, agent: str, settings: Settings) -> Instance:
+    held = _ours.get((home, agent, settings.store))
     if held is None or not held.is_ours:
-        from taskyard import instances
+        from taskyard import presence
 
-        held = instances.enter(home, agent) if agent else instances.enter_unnamed(home)
-        _ours[home, agent] = held
+        held = presence.enter(home, agent, settings) if agent else presence.enter_unnamed(home, settings)
+        _ours[home, agent, settings.store] = held
     return held

@@ -19,18 +19,18 @@ from taskyard.disk.kernel_lock import RangeLock, is_held
 from taskyard.disk.place import is_here, place_of
 from taskyard.disk.processes import process_start, this_host
 from taskyard.errors import Damaged, StorageError
-from taskyard.names import LONGEST_NAME, check_name, folder_name
+from taskyard.living_names import free_name, new_id, wanted_name
+from taskyard.names import folder_name
 from taskyard.typed import NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
 #: Entering takes well under a millisecond; whoever holds the folder longer than this is stopped.
 ENTER_TIMEOUT = 10.0
 
 _SUFFIX = ".lock"
-_ALPHABET = "0123456789abcdefghijklmnopqrstuvwxyz"
 
 
 class Record(NamedTuple):
@@ -54,11 +54,13 @@ _here: dict[str, int] = {}
 class Instance:
     """A living instance: this process, under one name, until `leave` or death."""
 
-    __slots__ = ("_lock", "record")
+    __slots__ = ("_farewell", "_lock", "record")
 
-    def __init__(self, record: Record, lock: RangeLock) -> None:
+    def __init__(self, record: Record, lock: RangeLock, farewell: Callable[[], object] | None = None) -> None:
+        """`farewell` is called when it leaves."""
         self.record = record
         self._lock: RangeLock | None = lock
+        self._farewell = farewell
         _here[record.lock] = record.pid
 
     @property
@@ -97,6 +99,8 @@ class Instance:
         except FileNotFoundError:
             pass
         lock.close()
+        if self._farewell is not None:
+            self._farewell()
 
     def __enter__(self) -> Instance:
         return self
@@ -112,13 +116,17 @@ def enter(home: str, agent: str | None = None) -> Instance:
         BadName: `agent` cannot be a name.
         Busy: the instances folder stayed locked.
     """
-    wanted = check_name("an agent", agent if agent is not None else os.environ.get("TASKYARD_AGENT") or "me")
-    return _enter(home, wanted)
+    return _enter(home, wanted_name(agent))
 
 
 def enter_unnamed(home: str) -> Instance:
     """Be alive without a name: for a process that reads mail on an agent's behalf."""
     return _enter(home, "")
+
+
+def enter_as(home: str, agent: str, name: str, instance: str, *, farewell: Callable[[], object]) -> Instance:
+    """Be alive under a name, or "", and an id that were given out elsewhere; `farewell` is called when it leaves."""
+    return _enter(home, agent, name=name, instance=instance, farewell=farewell)
 
 
 def living(home: str) -> list[Record]:
@@ -175,7 +183,14 @@ def lock_path(home: str, instance: str) -> str:
     return f"{folder_of(home)}/{folder_name('an instance', instance)}{_SUFFIX}"
 
 
-def _enter(home: str, agent: str) -> Instance:
+def _enter(
+    home: str,
+    agent: str,
+    *,
+    name: str | None = None,
+    instance: str = "",
+    farewell: Callable[[], object] | None = None,
+) -> Instance:
     folder = folder_of(home)
     files.make_private_folder(home)
     files.make_private_folder(folder)
@@ -183,8 +198,9 @@ def _enter(home: str, agent: str) -> Instance:
         names.take(0, timeout=ENTER_TIMEOUT, what="the list of living agents")
         found, dead = _look(folder)
         _remove(dead)
-        name = _free_name(agent, (record.name for record in found)) if agent else ""
-        instance = "".join(_ALPHABET[byte % 36] for byte in os.urandom(12))
+        if name is None:
+            name = free_name(agent, (record.name for record in found)) if agent else ""
+        instance = instance or new_id()
         record = Record(
             instance,
             name,
@@ -200,18 +216,7 @@ def _enter(home: str, agent: str) -> Instance:
         files.create(record.lock, _encoded(record))
         lock = RangeLock(record.lock)
         lock.take(0, timeout=ENTER_TIMEOUT, what="this instance")
-    return Instance(record, lock)
-
-
-def _free_name(agent: str, taken: Iterable[str]) -> str:
-    """`agent`, or "agent-2", "agent-3", …; names that share a folder count as one, as mail goes by folder."""
-    folders = {folder_name("an agent", name) for name in taken if name}
-    name, count = agent, 1
-    while folder_name("an agent", name) in folders:
-        count += 1
-        suffix = f"-{count}"
-        name = agent[: LONGEST_NAME - len(suffix)] + suffix
-    return name
+    return Instance(record, lock, farewell)
 
 
 def _look(folder: str) -> tuple[list[Record], list[str]]:

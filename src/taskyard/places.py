@@ -1,4 +1,4 @@
-"""Where lists live: the folder of all of them, one list's files, the store over them."""
+"""Where lists live: the folder of all of them, one list's files, the store over them; and mail and teams with them."""
 
 from __future__ import annotations
 
@@ -11,10 +11,16 @@ from taskyard.tasklist.list_folder import ListFolder
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from contextlib import AbstractContextManager
 
+    from taskyard.database.pool import Database
+    from taskyard.instances import Instance
     from taskyard.tasklist.list_files import ListFiles
+    from taskyard.tasklist.mail import Mail
     from taskyard.tasklist.model import Lease
     from taskyard.tasklist.store import TaskStore
+    from taskyard.tasklist.team_book import TeamBook
+    from taskyard.tasklist.teams import Teams
 
 
 def store_of(
@@ -59,6 +65,60 @@ def _in_database(address: str, name: str, settings: config.Settings) -> TaskStor
     return PostgresStore(where, name, settings, alive=_alive, believe=believe)
 
 
+def mail_of(settings: config.Settings, home: str, team: str, *, instance: Instance | None = None) -> Mail:
+    """The mail of a team, where the store is; `instance`: who takes it."""
+    if settings.store != "files" and (found := _database(settings)) is not None:
+        from taskyard.tasklist.postgres.post import PostgresPost
+
+        return PostgresPost(found, home, team, instance=instance, silence=settings.holder_silence)
+    from taskyard.tasklist.mailbox import Post
+
+    return Post(home, team, instance=instance)
+
+
+def teams_of(
+    settings: config.Settings,
+    home: str,
+    *,
+    give_back: Callable[[str, str], tuple[str, ...]] | None = None,
+    me: Instance | None = None,
+) -> Teams:
+    """All teams, where the store is; see `Teams`."""
+    from taskyard.tasklist.teams import Teams
+
+    book: TeamBook | None = None
+    if settings.store != "files" and (found := _database(settings)) is not None:
+        from taskyard.tasklist.postgres.teams import TeamRows
+
+        book = TeamRows(found, silence=settings.holder_silence)
+    return Teams(home, settings=settings, give_back=give_back, me=me, book=book)
+
+
+def list_heard(settings: config.Settings, name: str, wake: Callable[[], object]) -> AbstractContextManager[object]:
+    """Have `wake` called, by another thread, when a list may have changed whose changes show in no folder.
+
+    Raises:
+        StoreAway: the database cannot be asked where that is told.
+    """
+    if settings.store != "files" and (found := _database(settings)) is not None:
+        [(number,)] = found.ask("SELECT list_named(%s)", [name])
+        return found.ear.sound(f"list_{number}").rings(wake)
+    from contextlib import nullcontext
+
+    return nullcontext()
+
+
+def _database(settings: config.Settings) -> Database | None:
+    """The database that is set up as the store, if one is."""
+    from taskyard.database.address import is_address
+
+    if not is_address(settings.store):
+        return None
+    from taskyard.database.pool import database
+
+    return database(settings.store, patience=settings.database_patience)
+
+
 def chosen_store(store: TaskStore | str | None, *, has_folder: bool, settings: config.Settings) -> TaskStore | str:
     """Which store is meant: a given one, files where a folder was named for them, else what is set up."""
     if store is not None:
@@ -66,11 +126,9 @@ def chosen_store(store: TaskStore | str | None, *, has_folder: bool, settings: c
     return "files" if has_folder else settings.store
 
 
-def with_store(settings: config.Settings, store: TaskStore | str | None) -> config.Settings:
-    """Settings for whoever opens a list: in a database that is named for it, jobs, notices and events are, too."""
-    if not isinstance(store, str) or store in ("files", "memory:"):
-        return settings
-    return settings._replace(store=store)
+def job_store(store: TaskStore | str | None, settings: config.Settings) -> str:
+    """Where jobs, notices and events are told of: where this machine's are, unless a database is named for the list."""
+    return store if isinstance(store, str) and store not in ("files", "memory:") else settings.store
 
 
 def files_of(folder: str, name: str, settings: config.Settings, foreign: bool | None = None) -> ListFiles:

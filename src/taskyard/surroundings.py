@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from taskyard.hooks.book import HookBook
     from taskyard.hooks.watch import HookWatch
     from taskyard.identity import Identity
-    from taskyard.tasklist.mailbox import Post
+    from taskyard.tasklist.mail import Mail
     from taskyard.tasklist.model import Lease, Task
     from taskyard.tasklist.outside import Evidence
     from taskyard.tasklist.service import TaskList
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
         tasks: TaskList
 
         @property
-        def mail(self) -> Post: ...
+        def mail(self) -> Mail: ...
 
         @property
         def teams(self) -> Teams: ...

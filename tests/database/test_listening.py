@@ -48,6 +48,22 @@ def test_a_link_that_is_made_again_rings_since_something_may_have_been_missed() 
         yard.close()
 
 
+def test_something_is_called_each_time_and_no_longer_afterwards(address: str) -> None:
+    calls: list[str] = []
+    sound = database(address).ear.sound("news")
+    with sound.rings(lambda: calls.append("rang")):
+        assert calls, "what happened before may not have been heard"
+        sound.wait(0, 10)
+        before = len(calls)
+        database(address).ask("SELECT pg_notify('news', '')")
+        until(lambda: len(calls) == before + 1)
+    count = sound.count
+    database(address).ask("SELECT pg_notify('news', '')")
+    sound.wait(count, 10)
+
+    assert len(calls) == before + 1
+
+
 def test_closing_wakes_whoever_waits(address: str) -> None:
     yard = Database(address)
     sound = yard.ear.sound("news")

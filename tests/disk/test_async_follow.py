@@ -84,3 +84,15 @@ def test_news_in_a_folder_beside_wakes_too_and_names_nothing(tmp_path: Path) -> 
     (tmp_path / "box").mkdir()
     (tmp_path / "beside").mkdir()
     asyncio.run(scene())
+
+
+@pytest.mark.req("L-18")
+def test_somebody_who_knows_otherwise_may_say_that_there_is_news(tmp_path: Path) -> None:
+    async def work() -> None:
+        with followed(str(tmp_path)) as folder:
+            await folder.news()
+            threading.Timer(0.01, folder.ring).start()
+            assert await folder.news(10) is None
+            assert await folder.news(0.01) == set()
+
+    asyncio.run(work())

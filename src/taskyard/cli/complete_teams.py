@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from taskyard import paths
+from taskyard import config, paths
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -29,6 +29,6 @@ def engines() -> list[tuple[str, str]]:
 
 
 def _all() -> tuple[Team, ...]:
-    from taskyard.tasklist.teams import Teams
+    from taskyard.places import teams_of
 
-    return Teams(paths.home()).list()
+    return teams_of(config.load()._replace(database_patience=0), paths.home()).list()

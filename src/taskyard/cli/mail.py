@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from taskyard.cli.command import Args
     from taskyard.cli.parser import Parser
-    from taskyard.tasklist.mailbox import Post
+    from taskyard.tasklist.mail import Mail
     from taskyard.tasklist.message import Message
 
 ROWS = {
@@ -81,12 +81,12 @@ def _read(args: Args) -> int:
     return 0
 
 
-def _taken(post: Post, agent: str) -> Iterator[Message]:
+def _taken(post: Mail, agent: str) -> Iterator[Message]:
     while found := post.take(agent):
         yield from found
 
 
-def _follow(args: Args, post: Post, agent: str) -> int:
+def _follow(args: Args, post: Mail, agent: str) -> int:
     """Show messages as they come, each acknowledged once it is out."""
     post.open_box(agent)
     while post.wait(agent, args.timeout or _LONG) or args.timeout is None:

@@ -21,7 +21,6 @@ from taskyard.kinds.shell import Shell
 from taskyard.runtime.folder import JobFolder
 from taskyard.runtime.model import JobStatus
 from taskyard.shapes import as_object, as_text
-from taskyard.tasklist import team_record
 from taskyard.typed import NamedTuple
 
 TYPE_CHECKING = False
@@ -159,7 +158,7 @@ def _note_window(yard: Yard, team: str, instance: str) -> None:
         members = (m._replace(kind="tmux") if m.instance == instance else m for m in was.members)
         return was._replace(members=tuple(members))
 
-    team_record.change(yard.home, team, noted)
+    yard.teams.change(team, noted)
 
 
 # -- inside one process ------------------------------------------------------------------------

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 import time
+from contextlib import ExitStack
 
 from taskyard.disk.watch import watcher
-from taskyard.places import folder_of
+from taskyard.places import folder_of, list_heard
 from taskyard.runtime.deaths import Deaths
 from taskyard.runtime.folder import JobFolder
 
@@ -36,6 +37,10 @@ class Ears:
         self._places = [self._bell, *(watcher().follow(path, wake=self._bell) for path in others)]
         self._members: dict[str, Followed] = {}
         self._deaths = Deaths(yard.home)
+        self._hearing = ExitStack()  # what comes from a database shows in no folder
+        self._hearing.enter_context(list_heard(yard.settings, yard.tasks.name, self._bell.ring))
+        self._hearing.enter_context(yard.mail.heard(yard.agent or "", self._bell.ring))
+        self._hearing.enter_context(yard.teams.heard(self._bell.ring))
 
     def wait(self, seconds: float, jobs: Collection[str]) -> None:
         """Sleep until there may be news, also of those members' jobs, at most so long."""
@@ -52,6 +57,7 @@ class Ears:
 
     def __exit__(self, *_: object) -> None:
         self._deaths.__exit__()
+        self._hearing.close()
         for each in (*self._members.values(), *self._places):
             each.close()
 

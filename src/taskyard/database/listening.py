@@ -4,6 +4,7 @@ Hearing of others' changes: one connection that listens, for everybody in this p
     ear = database.ear
     sound = ear.sound("list_7")      from now on each NOTIFY of that channel makes it ring
     sound.wait(since, timeout)       sleep until it rang more often than `since` times
+    with sound.rings(wake):          have something called each time
 
 A notice that is sent while nobody listens is gone. So a sound also rings when it begins to be heard, and each time a
 lost connection is made again: whoever is woken looks what is new by its own count, and misses nothing.
@@ -14,12 +15,15 @@ from __future__ import annotations
 import os
 import select
 import threading
+from contextlib import contextmanager
 
 from taskyard.database.connection import CONNECT, connect, in_words
 from taskyard.errors import TaskyardError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable, Generator
+
     from taskyard.database.connection import Link
 
 #: Seconds between tries to be connected again: the first, and the longest.
@@ -36,6 +40,7 @@ class Sound:
         self._ear = ear
         self._channel = channel
         self._changed = threading.Condition()
+        self._wakes: list[Callable[[], object]] = []
         self.count = 0
 
     def ring(self) -> None:
@@ -43,6 +48,22 @@ class Sound:
         with self._changed:
             self.count += 1
             self._changed.notify_all()
+            wakes = list(self._wakes)
+        for wake in wakes:
+            wake()
+
+    @contextmanager
+    def rings(self, wake: Callable[[], object]) -> Generator[None]:
+        """Have `wake` called each time it rings, beginning now, by the thread that hears: it must not wait."""
+        with self._changed:
+            self._wakes.append(wake)
+        try:
+            self._ear.hear(self._channel)
+            wake()
+            yield
+        finally:
+            with self._changed:
+                self._wakes.remove(wake)
 
     def wait(self, since: int, timeout: float) -> int:
         """How often it rang by now: at once if that is more than `since`, else when it rings, or after `timeout` s."""

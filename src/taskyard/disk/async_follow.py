@@ -35,6 +35,10 @@ class Folder:
         """The names that changed since last asked, without waiting."""
         return self._followed.changed()
 
+    def ring(self) -> None:
+        """Have news for whoever waits, although no file changed; from any thread."""
+        self._followed.ring()
+
     async def news(self, seconds: float | None = None) -> set[str] | None:
         """The names that changed since last asked, as soon as there are any; None: all may have.
 

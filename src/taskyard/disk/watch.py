@@ -85,6 +85,11 @@ class Followed:
         """Wake whoever waits, although no file event came."""
         self.news.set()
 
+    def ring(self) -> None:
+        """Count as changed, as a whole: somebody knows who is told by other means than files."""
+        with self._watcher.lock:
+            self.tell(None)
+
     def close(self) -> None:
         """Follow it no longer."""
         self._watcher.forget(self)

@@ -55,7 +55,7 @@ class Teammate(NamedTuple):
     capabilities: Sequence[str] = ()  #: what it can do: tasks that require something else are left out
     labels: Sequence[str] = ()  #: only tasks with one of these labels
     task_timeout: float | None = None  #: seconds for one task, or one message
-    tasks_dir: str | None = None  #: the folder of lists; Claude Code's if not given
+    tasks_dir: str | None = None  #: the folder of lists; if not given, Claude Code's, or the database that is set up
     cwd: str | None = None
     env: Mapping[str, str] | None = None  #: its whole environment; this process's if not given
     on_parent_exit: str | None = None  #: "kill" or "keep"
@@ -95,7 +95,7 @@ class Teammate(NamedTuple):
             command=list(self.command),
             capabilities=list(self.capabilities),
             labels=list(self.labels),
-            tasks_dir=os.path.abspath(self.tasks_dir or paths.tasks_dir()),
+            tasks_dir=self._folder(),
             cwd=here.folder(self.cwd),
             env=None,
         )
@@ -168,6 +168,12 @@ class Teammate(NamedTuple):
             "TASKYARD_TASKS_DIR": os.path.abspath(self.tasks_dir or paths.tasks_dir()),
             "CLAUDE_CODE_TASK_LIST_ID": name,
         }
+
+    def _folder(self) -> str | None:
+        """The folder of lists; None where they are in a database."""
+        if self.tasks_dir is None and config.load().store != "files":
+            return None
+        return os.path.abspath(self.tasks_dir or paths.tasks_dir())
 
     def _check(self) -> None:
         check_name("an agent", self.name)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 import signal
-import threading
 import time
 
 from taskyard.clock import elapsed
@@ -80,7 +79,10 @@ class Relay:
 
     def work(self) -> None:
         """Do what there is to do until nothing was for a while."""
-        threading.Thread(target=self._hear, name="taskyard-relay-ear", daemon=True).start()
+        with self._database.ear.sound(self._host.channel).rings(self._watching.wake):
+            self._work()
+
+    def _work(self) -> None:
         news = News(is_asked=True, is_overrun=True)
         while not self.is_over:
             try:
@@ -160,14 +162,6 @@ class Relay:
         """Watch nothing any more."""
         self.is_over = True
         self._watching.close()
-
-    def _hear(self) -> None:
-        """Wake the relay when something is asked of it, and when the database is back."""
-        sound = self._database.ear.sound(self._host.channel)
-        count = 0
-        while not self.is_over:
-            count = sound.wait(count, 3600.0)
-            self._watching.wake()
 
 
 def run(

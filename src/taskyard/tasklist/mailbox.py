@@ -24,15 +24,15 @@ from taskyard.names import check_name, folder_name
 from taskyard.tasklist import recipients
 from taskyard.tasklist.claude_mail import ClaudeMail
 from taskyard.tasklist.message import MESSAGE, Message, Receipt, checked, decoded, encoded
+from taskyard.tasklist.reading import MANY, Reading
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from contextlib import AbstractContextManager
+    from typing import Self
 
     from taskyard.instances import Instance
-
-#: One bite for a reader that does not say how much it wants.
-MANY = 100
 
 
 class Post:
@@ -66,7 +66,7 @@ class Post:
         self._sync = sync
         self._boxes: dict[str, Box] = {}
         self._queues: dict[str, list[str]] = {}
-        self._asked: dict[str, str] = {}
+        self._reading = Reading(self)
 
     def send(
         self,
@@ -149,14 +149,7 @@ class Post:
 
     def read(self, agent: str) -> Iterator[Message]:
         """Each waiting message; it counts as read when the next is asked for, here or by another `read`."""
-        while True:
-            if before := self._asked.pop(agent, None):
-                self.ack(agent, [before])
-            found = self.take(agent, limit=1)
-            if not found:
-                return
-            self._asked[agent] = found[0].id
-            yield found[0]
+        return self._reading.of(agent)
 
     def peek(self, agent: str, *, limit: int = MANY) -> list[Message]:
         """The oldest waiting messages, left where they are."""
@@ -199,6 +192,12 @@ class Post:
         """Where new mail shows: the box, and the folder of Claude Code's inboxes."""
         return f"{self._box(agent).path}/new", f"{self._claude.folder}/inboxes"
 
+    def heard(self, agent: str, wake: Callable[[], object]) -> AbstractContextManager[object]:
+        """Nothing is called: all mail shows in folders."""
+        from contextlib import nullcontext
+
+        return nullcontext()
+
     def known(self) -> list[str]:
         """Everyone who can get mail here."""
         return recipients.known(self.home, self.team, self._claude.config_or(self.damaged))
@@ -224,7 +223,7 @@ class Post:
         """Give back what was taken and not acknowledged, unless it is the instance's."""
         self._hands.open()
 
-    def __enter__(self) -> Post:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:

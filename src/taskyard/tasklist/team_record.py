@@ -71,7 +71,7 @@ def read(home: str, team: str) -> Team | None:
     """
     path = path_of(home, team)
     data = files.read(path)
-    return None if data is None else _decoded(path, data)
+    return None if data is None else decoded(path, data)
 
 
 def listing(home: str) -> tuple[list[Team], list[Damaged]]:
@@ -108,7 +108,7 @@ def change(home: str, team: str, rule: Callable[[Team | None], Team | None]) -> 
         if now is None and was is not None:
             os.unlink(path)
         elif now is not None and now != was:
-            files.replace(path, _encoded(now))
+            files.replace(path, encoded(now))
     return now
 
 
@@ -132,7 +132,8 @@ def no_member(team: str, name: str, known: list[str]) -> NotFound:
 _MEMBER_KEYS = {"joined_at": "joinedAt", "last_progress": "lastProgress"}
 
 
-def _encoded(team: Team) -> bytes:
+def encoded(team: Team) -> bytes:
+    """A team as JSON."""
     members = [
         {
             _MEMBER_KEYS.get(field, field): value
@@ -145,7 +146,12 @@ def _encoded(team: Team) -> bytes:
     return json.dumps(record, indent=2).encode("ascii")
 
 
-def _decoded(path: str, data: bytes) -> Team:
+def decoded(path: str, data: bytes) -> Team:
+    """The team in what stands at `path`.
+
+    Raises:
+        Damaged: there is none.
+    """
     try:
         record = as_object(json.loads(data))
     except (ValueError, RecursionError) as error:

@@ -17,21 +17,22 @@ import os
 from taskyard import paths
 from taskyard.clock import now_ms
 from taskyard.config import Settings
-from taskyard.disk import files
 from taskyard.disk.processes import this_host
 from taskyard.errors import AlreadyExists, BadValue, Damaged, TeamHasLivingMembers, TeamNotFound
-from taskyard.maildir import Box, mail_folder
 from taskyard.names import check_name, folder_name, nearest
 from taskyard.tasklist import claude_members, claude_teams, team_record
 from taskyard.tasklist.liveness import Seen, liveness
+from taskyard.tasklist.team_files import TeamFiles
 from taskyard.tasklist.team_names import made_up
 from taskyard.tasklist.team_record import KINDS, Member, Team
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Sequence
+    from contextlib import AbstractContextManager
 
     from taskyard.instances import Instance
+    from taskyard.tasklist.team_book import TeamBook
 
 
 class Teams:
@@ -45,6 +46,7 @@ class Teams:
         claude_folder: str | None = None,
         give_back: Callable[[str, str], tuple[str, ...]] | None = None,
         me: Instance | None = None,
+        book: TeamBook | None = None,
     ) -> None:
         """Nothing is made or read yet.
 
@@ -55,9 +57,11 @@ class Teams:
             give_back: `give_back(team, member)` puts the unfinished tasks of one who left back into the pool,
                 and names them.
             me: The living instance that asks: whoever joins under its name lives as long as it does.
+            book: Where the records are, if not in files below `home`.
         """
         self.home = home
         self._me = me
+        self._book: TeamBook = book if book is not None else TeamFiles(home)
         self._give_back = give_back
         self.settings = settings or Settings()
         self.claude = claude_folder if claude_folder is not None else paths.claude_folder()
@@ -80,9 +84,9 @@ class Teams:
                 raise AlreadyExists("a team", chosen, hint=f"`taskyard team show {chosen}` shows it.")
             return Team(chosen, lead, first, now_ms())
 
-        team = _there(team_record.change(self.home, chosen, found))
+        team = _there(self._book.change(chosen, found))
         for member in first:
-            self._box(chosen, member.name).open()
+            self._book.open_box(chosen, member.name)
         return team
 
     def join(
@@ -109,7 +113,7 @@ class Teams:
             raise BadValue("The kind of a member", kind, f"one of {', '.join(KINDS)}")
         if self._is_claudes(team):
             member = claude_members.join(self.claude, team, name, pid=pid, colour=colour)
-            self._box(team, name).open()
+            self._book.open_box(team, name)
             return member
         member = self._new_member(name, kind, instance=instance, pid=pid, start=start, colour=colour)
 
@@ -123,8 +127,8 @@ class Teams:
                 raise AlreadyExists(f"a member of team {found.name!r}", there.name, hint=hint)
             return found._replace(members=(*(m for m in found.members if m != there), member))
 
-        team_record.change(self.home, team, joined)
-        self._box(team, name).open()
+        self._book.change(team, joined)
+        self._book.open_box(team, name)
         return member
 
     def leave(self, team: str, name: str) -> Member:
@@ -145,8 +149,8 @@ class Teams:
             return found._replace(members=tuple(m for m in found.members if m not in gone))
 
         if not gone:
-            team_record.change(self.home, team, left)
-        self._box(team, name).close()
+            self._book.change(team, left)
+        self._book.close_box(team, name)
         self._release(team, gone[-1:])
         return gone[-1]
 
@@ -161,7 +165,11 @@ class Teams:
             now = there._replace(last_progress=now_ms(), state=state)
             return found._replace(members=tuple(now if m == there else m for m in found.members))
 
-        return _present(_there(team_record.change(self.home, team, noted)), name)
+        return _present(_there(self._book.change(team, noted)), name)
+
+    def change(self, team: str, rule: Callable[[Team | None], Team | None]) -> Team | None:
+        """Replace the record of a team of ours by what `rule`, a pure function, makes of it; None: there is none."""
+        return self._book.change(team, rule)
 
     def remove(self, team: str, *, force: bool = False) -> Team:
         """Dissolve a team of ours and answer what it was; its mail is kept apart, unfinished tasks go back to the pool.
@@ -176,19 +184,19 @@ class Teams:
         def dissolved(was: Team | None) -> None:
             found = self._existing(team, was)
             others = [m for m in found.members if m.name != found.lead]
-            living = tuple(m.name for m in others if self._liveness(m) != "dead")
+            living = tuple(seen.member.name for seen in self._seen(others) if seen.liveness != "dead")
             if living and not force:
                 raise TeamHasLivingMembers(found.name, living)
             removed.append(found)
 
         try:
-            team_record.change(self.home, team, dissolved)
+            self._book.change(team, dissolved)
         except Damaged:
             if not force:
                 raise
-            team_record.set_aside(self.home, team)
+            self._book.set_aside(team)
             removed.append(Team(team))
-        self._put_mail_away(team)
+        self._book.put_mail_away(team)
         self._release(team, removed[-1].members)
         return removed[-1]
 
@@ -198,7 +206,7 @@ class Teams:
         Raises:
             TeamNotFound: there is none; names those that look like it.
         """
-        if found := team_record.read(self.home, team):
+        if found := self._book.read(team):
             return found
         if theirs := claude_teams.read(self.claude, team):
             return claude_members.as_team(theirs)
@@ -206,7 +214,7 @@ class Teams:
 
     def list(self) -> tuple[Team, ...]:
         """Every team, ours first; `damaged` then names the files that could not be read."""
-        ours, damaged = team_record.listing(self.home)
+        ours, damaged = self._book.listing()
         theirs, theirs_damaged = claude_teams.listing(self.claude)
         self.damaged = [*damaged, *theirs_damaged]
         names = {folder_name("a team", team.name) for team in ours}
@@ -216,12 +224,16 @@ class Teams:
         )
 
     def members(self, team: str) -> tuple[Seen, ...]:
-        """Who is in a team, each with what the kernel says about it now."""
-        return tuple(Seen(member, self._liveness(member)) for member in self.get(team).members)
+        """Who is in a team, each with what is known about it now: by the kernel, or by what was heard of it."""
+        return self._seen(self.get(team).members)
+
+    def heard(self, wake: Callable[[], object]) -> AbstractContextManager[object]:
+        """Have `wake` called, from any thread, when a team may have changed whose record shows in no folder."""
+        return self._book.heard(wake)
 
     def _is_claudes(self, team: str) -> bool:
         """Whether a team is Claude Code's alone."""
-        return not os.path.lexists(team_record.path_of(self.home, team)) and claude_members.has(self.claude, team)
+        return claude_members.has(self.claude, team) and not self._book.has(team)
 
     def _existing(self, team: str, found: Team | None) -> Team:
         """`found`, the record of a team of ours.
@@ -250,6 +262,7 @@ class Teams:
         if instance is None and not pid and self._me is not None and self._me.name == name:
             instance = self._me
         if instance is not None:
+            self._book.believe(instance)
             pid, start = instance.record.pid, instance.record.start
         host = this_host() if pid and start else ""
         kind = kind or ("process" if pid else "external")
@@ -259,32 +272,20 @@ class Teams:
         if self._give_back is not None:
             self.released = tuple(task for member in members for task in self._give_back(team, member.name))
 
-    def _liveness(self, member: Member) -> str:
-        return liveness(self.home, member, stalled_after=self.settings.stalled_after)
+    def _seen(self, members: Sequence[Member]) -> tuple[Seen, ...]:
+        after = self.settings.stalled_after
+        living = self._book.alive(members)
+        return tuple(Seen(m, liveness(m, alive, stalled_after=after)) for m, alive in zip(members, living))
 
     def _makes_room(self, there: Member, newcomer: Member) -> bool:
         same = bool(there.instance) and there.instance == newcomer.instance
-        return same or self._liveness(there) == "dead"
+        return same or self._book.alive([there]) == [False]
 
     def _free_name(self) -> str:
-        taken = set(team_record.names(self.home))
+        taken = set(self._book.names())
         while (name := made_up()) in taken or os.path.lexists(claude_teams.team_folder(self.claude, name)):
             pass
         return name
-
-    def _box(self, team: str, name: str) -> Box:
-        for folder in (self.home, f"{self.home}/mail", mail_folder(self.home, team)):
-            files.make_private_folder(folder)
-        return Box(self.home, f"{mail_folder(self.home, team)}/{folder_name('an agent', name)}")
-
-    def _put_mail_away(self, team: str) -> None:
-        """Keep a dissolved team's mail where a new team of that name does not find it."""
-        files.make_private_folder(f"{self.home}/mail/.dissolved")
-        kept = f"{self.home}/mail/.dissolved/{folder_name('a team', team)}.{now_ms()}.{os.urandom(3).hex()}"
-        try:
-            os.rename(mail_folder(self.home, team), kept)
-        except FileNotFoundError:
-            pass  # nobody ever wrote
 
 
 def _there(team: Team | None) -> Team:

@@ -19,10 +19,10 @@ from taskyard.errors import (
     Untrusted,
 )
 from taskyard.names import storable
-from taskyard.tasklist import rules, team_record, trackers
+from taskyard.places import mail_of
+from taskyard.tasklist import rules, trackers
 from taskyard.tasklist.extras import labels_of, requires_of
 from taskyard.tasklist.graph import open_blockers
-from taskyard.tasklist.mailbox import Post
 from taskyard.tasklist.model import Act
 from taskyard.teamwork.colours import coloured
 from taskyard.teamwork.failing import failures, returned
@@ -31,6 +31,7 @@ from taskyard.typed import NamedTuple
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
+    from contextlib import AbstractContextManager
 
     from taskyard.identity import Acting
     from taskyard.tasklist.message import Message
@@ -77,7 +78,7 @@ class Desk:
         self._tracker = ""
         self._has_joined = False
         self._yard = for_teammate(office.store, home=office.home, settings=office.settings, report=report)
-        self._post = Post(office.home, office.list_name, instance=who.instance)
+        self._post = mail_of(office.settings, office.home, office.list_name, instance=who.instance)
 
     # -- coming and going --------------------------------------------------------------------
 
@@ -99,7 +100,7 @@ class Desk:
             member = teams.join(who.team, who.name, colour=colour)
         else:
             member = teams.join(who.team, who.name, kind=self._kind, instance=who.instance, colour=colour)
-            now = team_record.change(self._office.home, who.team, lambda team: team and coloured(team, who.name))
+            now = teams.change(who.team, lambda team: team and coloured(team, who.name))
             member = (now.member(who.name) if now is not None else None) or member
         self._has_joined = True
         self._yard.tasks.list(internal=True)  # a look settles the trackers of the dead
@@ -266,9 +267,13 @@ class Desk:
         """A message was dealt with."""
         self._post.ack(self.who.name, [message_id])
 
-    def watched_folders(self) -> tuple[str, str]:
+    def watched_folders(self) -> tuple[str, ...]:
         """Where new mail shows."""
         return self._post.watched_folders(self.who.name)
+
+    def hears(self, wake: Callable[[], object]) -> AbstractContextManager[object]:
+        """Have `wake` called, from any thread, when mail may have come that shows in no folder."""
+        return self._post.heard(self.who.name, wake)
 
     def lead(self) -> str:
         """Who leads the team; the person, if nobody does."""

@@ -1,14 +1,15 @@
 """
 One look at a list for all teammates of a program that wait for work on it.
 
-The kernel tells when a file of the list changed. Then somebody looks once, and wakes those for whom there is
-something: each ready task wakes one, and a list that is done wakes those who leave with it. Nobody polls, but for
-one look in a while as long as something is unfinished: no file tells of a holder's death.
+The kernel tells when a file of the list changed, or the database that something in it did. Then somebody looks once,
+and wakes those for whom there is something: each ready task wakes one, and a list that is done wakes those who leave
+with it. Nobody polls, but for one look in a while as long as something is unfinished: a death is told by nobody.
 """
 
 from __future__ import annotations
 
 import asyncio
+from contextlib import nullcontext
 
 from taskyard.disk.async_follow import followed
 from taskyard.errors import TaskyardError
@@ -19,12 +20,14 @@ from taskyard.tasklist.picking import InOrder
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
+    from contextlib import AbstractContextManager
 
     from taskyard.config import Settings
     from taskyard.tasklist.model import Task
     from taskyard.tasklist.store import TaskStore
 
     Do = Callable[[Callable[[], object]], Awaitable[object]]
+    Hear = Callable[[Callable[[], object]], Awaitable[AbstractContextManager[object]]]
 
 
 class Ticket:
@@ -66,11 +69,13 @@ def to_wake(waiting: Sequence[Ticket], tasks: Sequence[Task]) -> list[Ticket]:
 class Lookout:
     """Who waits for work on one list, in one event loop."""
 
-    def __init__(self, store: TaskStore, folder: str, *, settings: Settings, do: Do) -> None:
+    def __init__(self, store: TaskStore, folder: str, *, settings: Settings, do: Do, hear: Hear | None = None) -> None:
+        """`hear(wake)` has `wake` called at changes that do not show in the folder, as long as its answer is open."""
         self._store = store
         self._folder = folder
         self._settings = settings
         self._do = do
+        self._hear = hear
         self._tickets: list[Ticket] = []
         self._told = asyncio.Event()
 
@@ -88,7 +93,7 @@ class Lookout:
 
     async def watch(self) -> None:
         """Look whenever there is news, until cancelled."""
-        with followed(self._folder) as folder:
+        with followed(self._folder) as folder, await self._hearing(folder.ring):
             pause: float | None = None
             while True:
                 news = asyncio.ensure_future(folder.news(pause))
@@ -109,6 +114,15 @@ class Lookout:
                     pause = (
                         self._settings.poll_interval
                     )  # locked, or not to be read just now: those who wait go on waiting
+
+    async def _hearing(self, wake: Callable[[], object]) -> AbstractContextManager[object]:
+        """What has `wake` called; a database that is away is asked again."""
+        while self._hear is not None:
+            try:
+                return await self._hear(wake)
+            except TaskyardError:
+                await asyncio.sleep(self._settings.poll_interval)
+        return nullcontext()
 
     async def _look(self, *, settle: bool) -> float | None:
         """Wake whoever has something to do; how long until the next look, None: until there is news."""

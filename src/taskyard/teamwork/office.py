@@ -14,8 +14,8 @@ from contextvars import copy_context
 from weakref import WeakKeyDictionary
 
 from taskyard.errors import Busy
-from taskyard.places import files_of
-from taskyard.tasklist.file_store import FileStore
+from taskyard.places import list_heard, store_of
+from taskyard.tasklist.list_folder import ListFolder
 from taskyard.teamwork.lookout import Lookout
 
 TYPE_CHECKING = False
@@ -36,21 +36,27 @@ _TRIES = 4
 #: Seconds that a call which was begun may take to end, once nobody waits for its answer.
 _PATIENCE = 2.0
 
-_offices: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[tuple[str, str, str], Office]] = WeakKeyDictionary()
+_offices: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[tuple[str, str, str, str], Office]] = WeakKeyDictionary()
 
 
 class Office:
     """One list, for everybody in this event loop who works on it."""
 
     def __init__(self, home: str, folder: str, name: str, settings: Settings) -> None:
-        files = files_of(folder, name, settings)
+        """`settings.store` says where the list is; `folder` is that of lists in files."""
         self.home = home
         self.list_name = name
         self.folder = folder
         self.settings = settings
-        self.store = FileStore(files)
+        self.store = store_of(settings.store, folder, name, settings, None)
         self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="taskyard-team")
-        self.lookout = Lookout(self.store, files.folder.path, settings=settings, do=self.do)
+        self.lookout = Lookout(
+            self.store,
+            ListFolder(folder, name).path,
+            settings=settings,
+            do=self.do,
+            hear=lambda wake: self.do(lambda: list_heard(settings, name, wake)),
+        )
         self._people = 0
         self._watching: asyncio.Task[None] | None = None
 
@@ -58,9 +64,10 @@ class Office:
     def enter(cls, home: str, folder: str, name: str, settings: Settings) -> Office:
         """The office of a list, with one more in it."""
         here = _offices.setdefault(asyncio.get_running_loop(), {})
-        office = here.get((home, folder, name))
+        place = (home, folder, name, settings.store)
+        office = here.get(place)
         if office is None:
-            office = here[home, folder, name] = cls(home, folder, name, settings)
+            office = here[place] = cls(home, folder, name, settings)
         office._people += 1
         if office._watching is None:
             office._watching = asyncio.get_running_loop().create_task(office.lookout.watch())
@@ -92,7 +99,7 @@ class Office:
         if self._watching is not None:
             self._watching.cancel()
         here = _offices.get(asyncio.get_running_loop(), {})
-        here.pop((self.home, self.folder, self.list_name), None)
+        here.pop((self.home, self.folder, self.list_name, self.settings.store), None)
         self._threads.shutdown(wait=False)
         with contextlib.suppress(OSError):
             self.store.close()

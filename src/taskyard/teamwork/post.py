@@ -55,8 +55,8 @@ class Postman:
     # -- coming in ---------------------------------------------------------------------------
 
     async def fetch(self) -> None:
-        """Bring in mail whenever the kernel says that there is some, until cancelled."""
-        with followed(*self._desk.watched_folders()) as folder:
+        """Bring in mail whenever the kernel or the database says that there is some, until cancelled."""
+        with followed(*self._desk.watched_folders()) as folder, self._desk.hears(folder.ring):
             while True:
                 await folder.news()
                 while found := await self._office.do(self._desk.mail):

@@ -6,7 +6,7 @@ import asyncio
 import os
 import threading
 
-from taskyard import config, hooks, instances, paths
+from taskyard import config, hooks, paths, presence
 from taskyard.engines.provider import provider_of
 from taskyard.errors import HookRefused
 from taskyard.hooks.watch import hooks_of
@@ -36,9 +36,11 @@ async def run(
 ) -> Outcome:
     """Be a member of the team until there is nothing left to do, or somebody ends it."""
     settings = config.load()
+    if spec.tasks_dir is not None:
+        settings = settings._replace(store="files")
     office = Office.enter(context.home, spec.tasks_dir or paths.tasks_dir(), paths.list_name(spec.team), settings)
     try:
-        instance = await office.do(lambda: instances.enter_unnamed(context.home))
+        instance = await office.do(lambda: presence.enter_unnamed(context.home, office.settings))
         with acting_as(spec.name, spec.team, instance) as who:
             kind = "in-process" if spec.is_inside else "process"
             desk = Desk(

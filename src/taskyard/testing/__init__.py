@@ -6,6 +6,11 @@ Executable contracts. Point one at your own implementation: it passes, or it say
     def test_my_store_is_a_store():
         check_task_store(MyStore)
 
+    from taskyard.testing import check_mail
+
+    def test_my_post_office_is_one():
+        check_mail(lambda: partial(MyPost, new_place()), silence=2)
+
     from taskyard.testing import check_job_handler
 
     def test_my_kind_is_a_kind():
@@ -22,7 +27,8 @@ Nothing in Taskyard imports this package.
 from __future__ import annotations
 
 from taskyard.testing.job_handler import check_job_handler
+from taskyard.testing.mail import check_mail
 from taskyard.testing.remote_backend import check_remote_backend
 from taskyard.testing.task_store import check_task_store
 
-__all__ = ["check_job_handler", "check_remote_backend", "check_task_store"]
+__all__ = ["check_job_handler", "check_mail", "check_remote_backend", "check_task_store"]

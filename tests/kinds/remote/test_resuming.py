@@ -22,6 +22,7 @@ from support.python import run_python
 from support.scale import scale
 from support.wait import until
 from taskyard import RemoteAgent, Shell
+from taskyard.disk.processes import process_alive, process_start
 from taskyard.runtime.events import Events
 from taskyard.runtime.folder import JobFolder
 from taskyard.runtime.jobs import Jobs
@@ -124,6 +125,20 @@ def test_after_a_restart_of_the_machine_it_is_followed_again(jobs: Jobs, place: 
 
     assert [each.id for each in jobs.list()] == [job.id]
 
+    assert_whole(jobs, job, 40)
+
+
+@pytest.mark.req("K-03", "B-14")
+def test_a_process_that_its_keeper_left_behind_paused_is_ended_before_another_follows(
+    jobs: Jobs, place: FakePlace
+) -> None:
+    job = started(jobs, "/count 40 0.02")
+    process = jobs.get(job.id).pid or 0
+    assert jobs.pause(job.id)
+    kill_keeper(jobs, job)
+
+    assert not jobs.get(job.id).is_paused
+    assert not process_alive(process, process_start(process))
     assert_whole(jobs, job, 40)
 
 

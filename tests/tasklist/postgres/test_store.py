@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import signal
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 import taskyard
-from support.cutting_proxy import Proxy, proxy
+from support.cutting_proxy import Proxy
 from support.linearizable import check
 from support.lists import NAME, ListInDatabase
 from support.postgres import Server, server
@@ -33,16 +33,6 @@ def store_at(
     address: str, *, alive: Callable[[Lease], bool | None] = lambda _: None, silence: float = 30.0
 ) -> PostgresStore:
     return PostgresStore(database(address), NAME, Settings(holder_silence=silence), alive=alive)
-
-
-@pytest.fixture
-def leaky(postgres: Server, address: str) -> Iterator[tuple[Proxy, Database]]:
-    """A way to a database of the test's own that can lose answers."""
-    name = address.split("?")[0].rpartition("/")[2]
-    with proxy(postgres.folder) as way:
-        found = Database(f"postgresql://postgres@127.0.0.1:{way.port}/{name}?sslmode=disable", patience=10)
-        yield way, found
-        found.close()
 
 
 def test_what_was_done_and_not_heard_of_is_not_done_again(leaky: tuple[Proxy, Database]) -> None:

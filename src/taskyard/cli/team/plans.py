@@ -37,10 +37,10 @@ def _reject(args: Args) -> int:
 
 def _answered(args: Args, *, approved: bool) -> int:
     with open_yard(args) as yard:
-        from taskyard.tasklist.mailbox import Post
+        from taskyard.places import mail_of
 
         member = yard.teams.get(args.team).member(args.agent)
-        post = Post(yard.home, args.team)
+        post = mail_of(yard.settings, yard.home, args.team)
         sender = yard.agent or _PERSON
         name = member.name if member is not None else args.agent
         data: dict[str, object] = {"approved": approved, "feedback": args.text, "timestamp": iso(now_ms())}

@@ -10,14 +10,14 @@ from __future__ import annotations
 import errno
 import os
 
-from taskyard.clock import elapsed, now_ms
-from taskyard.disk.processes import this_host
+from taskyard.clock import now_ms
+from taskyard.deadlines import deadline, since
 from taskyard.runtime.ending import read
 from taskyard.runtime.facts import CONFIRMED, UNCONFIRMED, is_done, judged
 from taskyard.runtime.keeper.idle import Rest
 from taskyard.runtime.keeper.loop import Loop
 from taskyard.runtime.model import End, JobStatus
-from taskyard.shapes import as_list, as_object, as_text
+from taskyard.shapes import as_object, as_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 #: How a process ends that somebody asked to by SIGTERM, who was not its keeper.
 _ASKED_TO_END = 128 + 15
 
-#: The record's key for when it began: on which machine, by its clock, and by everybody's.
+#: The record's key for when it began (`deadlines`).
 _BEGAN = "began"
 
 #: Seconds that its process has for a stop, however little patience there is, and to end when those are over.
@@ -43,21 +43,21 @@ def attempts(born: Born, request: Request, wires: Wires) -> End:
     """Have it followed to its end, however often its process is killed on the way."""
     deaths = 0
     while True:
-        if (wish := as_object(born.record.get("stopping"))) is not None:
-            return _whole(born, _stopped(born, request, wires, wish))
         if is_done(born.folder):  # by the word of a process that did not live to end
             end = End("exited", 0, proof="best_effort", at=now_ms(), size=os.fstat(born.output).st_size)
             return _whole(born, judged(born.folder, end))
+        if (wish := as_object(born.record.get("stopping"))) is not None:
+            return _whole(born, _stopped(born, request, wires, wish))
         before = os.fstat(born.output).st_size
         end = Loop(born, _left(born, request), wires, base=_kept_from(born.output)).run()
         if end.status is JobStatus.KILLED and _is_answered(born.folder):
             return _whole(born, _confirmed(born.folder, end))
-        if end.status is JobStatus.KILLED:
-            continue  # it was ended before it could hear of the wish, which stands in the record
-        if not is_done(born.folder) and not _is_cut_short(end):
-            return _whole(born, judged(born.folder, end))
         if is_done(born.folder):
             return _whole(born, judged(born.folder, end._replace(cause="exited", exit_code=end.exit_code or 0)))
+        if "stopping" in born.record:
+            continue  # its process did not live to hear of the wish, or to carry it out
+        if not _is_cut_short(end):
+            return _whole(born, judged(born.folder, end))
         deaths = 1 if os.fstat(born.output).st_size > before else deaths + 1  # one that got on was well
         rest = Rest(request, deaths + 1)
         while not rest.is_over:
@@ -96,29 +96,18 @@ def _confirmed(folder: JobFolder, end: End) -> End:
 
 def _whole(born: Born, end: End) -> End:
     """An end that tells of all attempts together."""
-    began = as_list(born.record.get(_BEGAN))
-    return end if began is None else end._replace(duration_ms=round(_spent(began) * 1000))
+    spent = since(as_text(born.record.get(_BEGAN)))
+    return end if spent is None else end._replace(duration_ms=round(max(spent, 0.0) * 1000))
 
 
 def _left(born: Born, request: Request) -> Request:
     """The request with what is left of its time limit."""
-    began = as_list(born.record.get(_BEGAN))
-    if began is None:
-        born.record[_BEGAN] = [this_host(), elapsed(), now_ms()]  # written with what the record says next
-    if began is None or request.timeout is None:
+    spent = since(as_text(born.record.get(_BEGAN)))
+    if spent is None:
+        born.record[_BEGAN] = deadline(0)  # written with what the record says next
+    if spent is None or request.timeout is None:
         return request
-    return request._replace(timeout=max(request.timeout - _spent(began), _AT_ONCE))
-
-
-def _spent(began: list[object]) -> float:
-    """Seconds since a moment: by the machine's clock, which nobody sets; after a restart by everybody's."""
-    match began:
-        case [str(host), int() | float() as at, int()] if host == this_host():
-            return elapsed() - at
-        case [str(), _, int(at)]:
-            return max(now_ms() - at, 0) / 1000
-        case _:
-            return 0.0
+    return request._replace(timeout=max(request.timeout - spent, _AT_ONCE))
 
 
 def _kept_from(output: int) -> int:

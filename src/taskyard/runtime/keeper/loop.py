@@ -194,10 +194,13 @@ class Loop:
 
         A command that has ended by itself was not stopped: what it left behind is, and is counted.
         """
+        grace = self._request.grace if grace is None else grace
+        if self._request.resumes and "stopping" not in self._born.record:
+            # Its process is told so, and carries it out; if it cannot, or is dead already, the next one does.
+            self._born.change(stopping={"cause": cause, "by": by, "grace": grace})
         self._reap()
         if self.is_over:
             return
-        grace = self._request.grace if grace is None else grace
         if self._is_stopping and self._ladder is not None:
             self._ladder.hurry(_now() + grace)
             return
@@ -210,9 +213,6 @@ class Loop:
             self._leftovers = self._descend("", by, grace)
 
     def _descend(self, cause: str, by: str, grace: float) -> int:
-        if cause and self._request.resumes and "stopping" not in self._born.record:
-            # Its process is told so, and carries it out; if not in time, the next one does.
-            self._born.change(stopping={"cause": cause, "by": by, "grace": grace})
         self._ladder = Ladder(cause=cause, by=by, grace=grace, now=_now())
         self._unpaused()
         return self._ladder.begin(self._others.keepers())

@@ -16,8 +16,19 @@ from taskyard.tasklist import planning
 from taskyard.tasklist.model import Act, Draft, Lease, Task
 from taskyard.tasklist.planning import Plan
 from taskyard.tasklist.postgres.mirror import Mirror
+from taskyard.tasklist.postgres.rows import task_of
 from taskyard.tasklist.postgres.view import ListView
-from taskyard.tasklist.postgres.writes import ADD, COMMIT, Write, add_values, commit_values, new_op, writes
+from taskyard.tasklist.postgres.writes import (
+    ADD,
+    CLAIM,
+    COMMIT,
+    Write,
+    add_values,
+    claim_values,
+    commit_values,
+    new_op,
+    writes,
+)
 from taskyard.typed import NamedTuple
 
 TYPE_CHECKING = False
@@ -28,6 +39,7 @@ if TYPE_CHECKING:
     from taskyard.config import Settings
     from taskyard.database.connection import Link
     from taskyard.database.pool import Database
+    from taskyard.tasklist.picking import Claim
     from taskyard.tasklist.postgres.mirror import Ask, Known
 
     #: Plans on a view.
@@ -90,8 +102,7 @@ class Committing:
 
     def reserve(self) -> str:
         """A fresh id, never given out again."""
-        statement = "UPDATE list SET last_id = last_id + 1 WHERE id = %s RETURNING last_id"
-        return str(self.database.ask(statement, [self.list_id()])[0][0])
+        return str(self.database.ask("SELECT reserve_id(%s)", [self.list_id()])[0][0])
 
     def add(self, draft: Draft, act: Act, lease: Lease | None) -> Task:
         """A new task that depends on nothing: no look is needed."""
@@ -101,6 +112,15 @@ class Committing:
         )
         new_id, at = self.database.ask(ADD, values)[0]
         return task._replace(id=str(new_id), created_at=at, updated_at=at, lease=lease)
+
+    def claim_first(self, claim: Claim, act: Act) -> tuple[bool, Task | None]:
+        """The first task that is offered to everybody, claimed; and whether somebody who is gone holds another."""
+        values = claim_values(self.list_id(), claim, act, new_op(), host=self.host, silence=self.silence)
+        is_lost, number, created, at, body = self.database.ask(CLAIM, values)[0]
+        if number is None:
+            return is_lost, None
+        task = task_of(str(number), body, claim.status.value, claim.owner, created, at)
+        return False, task._replace(lease=claim.lease)
 
     def carry_out(self, act: Act, plan: Planner, ids: Collection[str], release: Release) -> Planned:
         """Plan until the plan holds.
@@ -129,7 +149,7 @@ class Committing:
         list_id = self.list_id()
 
         def work(link: Link) -> Planned:
-            link.execute("SELECT pg_advisory_xact_lock(lists_class(), %s)", [list_id])
+            link.execute("SELECT pg_advisory_xact_lock(7265834, %s)", [list_id])  # see the migration
             ask: Ask = lambda sql, values: link.execute(sql, values).fetchall()  # noqa: E731
             view = self.view(ids, fresh=True, ask=ask)
             return self._tried(act, plan, view, op, ask=ask)

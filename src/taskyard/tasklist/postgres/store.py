@@ -14,12 +14,13 @@ from __future__ import annotations
 
 import threading
 
+from taskyard.clock import elapsed
 from taskyard.errors import Conflict, TaskNotFound
 from taskyard.tasklist import planning, rules
 from taskyard.tasklist.model import Act, Change, Draft, Facts, Lease, Links, Listing, Task, loss_of
 from taskyard.tasklist.parents import parent_in
+from taskyard.tasklist.picking import InOrder, Pick
 from taskyard.tasklist.planning import Plan, current
-from taskyard.tasklist.postgres.claiming import Claiming, NotPlain
 from taskyard.tasklist.postgres.committing import Committing
 from taskyard.tasklist.postgres.rows import CHANGE, change
 
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from taskyard.config import Settings
     from taskyard.database.pool import Database
     from taskyard.tasklist.graph import Edge
+    from taskyard.tasklist.picking import Claim
     from taskyard.tasklist.postgres.committing import Planned, Planner
     from taskyard.tasklist.postgres.mirror import Known
     from taskyard.tasklist.postgres.view import ListView
@@ -37,6 +39,9 @@ if TYPE_CHECKING:
 
 #: Changes that are read at once.
 _MANY = 1000
+
+#: Seconds after which whoever claims one task after the other asks the kernel again who of this machine is gone.
+_LOOK_EVERY = 1.0
 
 
 class PostgresStore:
@@ -67,7 +72,7 @@ class PostgresStore:
         self._believe = believe
         self._commits = Committing(database, name, settings)
         self._mirror = self._commits.mirror
-        self._claiming = Claiming(self._commits, self._up_to_date, self._orphans)
+        self._looked_at = 0.0
         self._on_aside: Callable[[Task], None] = lambda _: None
         self._woken: dict[tuple[str, int], int] = {}
 
@@ -86,16 +91,20 @@ class PostgresStore:
     def _up_to_date(self) -> Known:
         """Everything as it is now; what the dead held is back in the pool."""
         known = self._mirror.everything()
+        self._looked_at = elapsed()
+        return self._mirror.everything() if self._release_dead(known) else known
+
+    def _release_dead(self, known: Known) -> bool:
+        """Give back what the dead held; whether there was anything."""
         suspects = [*known.dead, *self._orphans(known)]
-        if suspects and self._release(self._commits.view_of(known, fresh=True), suspects):
-            known = self._mirror.everything()
-        return known
+        return bool(suspects) and self._release(self._commits.view_of(known, fresh=True), suspects)
 
     def _orphans(self, known: Known) -> Sequence[str]:
         """The tasks of holders that are gone by the word of our own kernel, which is asked once about each."""
-        holders = {lease.lock: lease for lease in known.held.values()}
-        gone = {lock for lock, lease in holders.items() if self._alive(lease) is False}
-        return [task_id for task_id, lease in known.held.items() if lease.lock in gone] if gone else ()
+        examples = {instance: task_id for task_id, instance in known.held.items()}
+        leases = {instance: known[task_id].lease for instance, task_id in examples.items()}
+        gone = {instance for instance, lease in leases.items() if lease is not None and self._alive(lease) is False}
+        return [task_id for task_id, instance in known.held.items() if instance in gone] if gone else ()
 
     def waiting_for(self, task_id: str) -> Sequence[str]:
         """Who waits for a task: both sides of a dependency are written at once, so its own word counts."""
@@ -183,17 +192,28 @@ class PostgresStore:
 
     def claim_next(self, order: Callable[[Sequence[Task]], Sequence[str]], rule: Rule, act: Act) -> Task | None:
         """The first task, in the order given, that `rule` accepts."""
-        try:
-            found = self._claiming.claim_next(order, rule, act)
-            return None if found is None else self._held(found)
-        except NotPlain:
-            pass
+        claim = rule.claim if isinstance(rule, Pick) and isinstance(order, InOrder) and order.is_plain else None
+        if claim is not None:
+            return self._claim_first(claim, act)
         for task_id in order(self.list()):
             try:
                 return self.update(task_id, rule, act)
             except (Conflict, TaskNotFound):
                 continue  # somebody was quicker, or it is not to be had
         return None
+
+    def _claim_first(self, claim: Claim, act: Act) -> Task | None:
+        """The first task that is offered to everybody: the server knows it, and has it claimed by one and no other."""
+        if elapsed() - self._looked_at > _LOOK_EVERY:
+            self._up_to_date()
+        while True:
+            is_lost, found = self._commits.claim_first(claim, act)
+            if found is not None:
+                return self._held(found)
+            # Somebody who is gone may hold the first, by the server's clock or by our kernel's word.
+            known = self._mirror.everything()
+            if not self._release_dead(known) and not is_lost:
+                return None
 
     def link(self, edges: Sequence[Edge], act: Act) -> None:
         """Make each (blocker, blocked) wait: all edges or none."""
