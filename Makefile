@@ -12,13 +12,16 @@ ALONE   = $(shell grep -rl --include='test_*.py' 'pytest\.mark\.serial' tests)
 TYPED  := $(wildcard src tests bench scripts examples)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check bench soak docs
+.PHONY: help setup setup-ray demo test check bench soak docs
 
 help: ## List these verbs
-	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1|\2/p' $(MAKEFILE_LIST) | while IFS='|' read -r verb what; do printf '%-14s %s\n' "$$verb" "$$what"; done
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' $(MAKEFILE_LIST) | while IFS='|' read -r verb what; do printf '%-17s %s\n' "$$verb" "$$what"; done
 
 setup: ## Make .venv and fetch what the tests need; does nothing when nothing changed
 	@$(PYTHON) scripts/setup.py
+
+setup-ray: ## Make .venv-ray, a Ray for the tests that run agents on a cluster; without it they are skipped
+	@$(PYTHON) scripts/setup.py ray
 
 demo: ## Watch a small team work through a plan; sets up the package alone
 	@$(PYTHON) scripts/setup.py package

@@ -28,7 +28,7 @@ BARE = """
 
 def creates(ground: Ground, side: str) -> Sample:
     """Ten clients, each making tasks on one list."""
-    each = ground.size(100, 10)
+    each = ground.size(200, 10)
     address = _fresh()
     racers = [_command(side, "create", address, "--n", str(each)) for _ in range(AGENTS)]
     answers = race(racers, home=ground.folder)
@@ -39,7 +39,7 @@ def creates(ground: Ground, side: str) -> Sample:
 
 def claims(ground: Ground, side: str) -> Sample:
     """Ten clients, each taking the first free task of one list until none is left."""
-    count = ground.size(500, 50)
+    count = ground.size(2000, 50)
     address = _fresh()
     _filled(address, count)
     names = [f"agent-{number}" for number in range(AGENTS)]

@@ -3,6 +3,7 @@ Make this checkout ready to work in: a virtual environment, and what the tests n
 
     python3 scripts/setup.py            everything: `make setup`, `make test`, `make check`, `make bench`
     python3 scripts/setup.py package    only the package and its Python tools: `make demo`
+    python3 scripts/setup.py ray        a Ray of its own, for the tests that run agents on a cluster: `make setup-ray`
 
 Each part leaves a stamp with a digest of what it was made from, and is not made again until that
 changes. System packages are installed by apt-get for root; anybody else is shown the one command.
@@ -22,9 +23,13 @@ from typing import NamedTuple
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 VENV = os.path.join(ROOT, ".venv")
+RAY_VENV = os.path.join(ROOT, ".venv-ray")
 NODE_FOLDER = os.path.join(ROOT, "tests", "node")
 
 OLDEST_PYTHON = (3, 11)
+
+#: What is fetched for the tests that need a real cluster; 2.52 is the first that knows tokens.
+RAY = "ray[default]>=2.52"
 
 #: Where Debian puts each version of PostgreSQL: no folder of it is on the PATH.
 DEBIAN_POSTGRES = "/usr/lib/postgresql"
@@ -89,6 +94,7 @@ class Part(NamedTuple):
 
 
 PACKAGE = Part(os.path.join(VENV, "ready"), (os.path.join(ROOT, "pyproject.toml"),))
+RAY_PART = Part(os.path.join(RAY_VENV, "ready"), ())
 NODE = Part(
     os.path.join(NODE_FOLDER, "node_modules", ".ready"),
     (os.path.join(NODE_FOLDER, "package.json"), os.path.join(NODE_FOLDER, "package-lock.json")),
@@ -97,11 +103,14 @@ NODE = Part(
 
 def main(arguments: list[str]) -> int:
     """Make what is asked for; 0 if it is ready, 1 if a person must do something first."""
-    if arguments not in ([], ["package"]):
+    if arguments not in ([], ["package"], ["ray"]):
         print(__doc__, file=sys.stderr)
         return 2
     try:
         check_python(sys.version_info[:2])
+        if arguments == ["ray"]:
+            make_ray()
+            return 0
         install_system([] if PACKAGE.is_made() else missing([VENV_NEED]))
         make_package()
         if not arguments:
@@ -181,6 +190,18 @@ def make_package() -> None:
     run([*pip, "--upgrade", "pip>=25.1"])  # the first that knows dependency groups
     run([*pip, "--editable", ".[mcp,otel,workflows,agents,tui,web,postgres,remote,keyring]", "--group", "dev"])
     PACKAGE.mark_made()
+
+
+def make_ray() -> None:
+    """A virtual environment with Ray alone: nothing of ours imports it, tests start it as a cluster."""
+    if RAY_PART.is_made():
+        return
+    install_system(missing([VENV_NEED]))
+    say("makes .venv-ray: Ray and what it needs, about 400 MB; nothing else is changed")
+    run([sys.executable, "-m", "venv", "--clear", RAY_VENV])
+    python = os.path.join(RAY_VENV, "bin", "python")
+    run([python, "-m", "pip", "--disable-pip-version-check", "--quiet", "install", RAY])
+    RAY_PART.mark_made()
 
 
 def make_node() -> None:

@@ -12,7 +12,7 @@ import pytest
 from support.repo import ROOT
 
 SERIAL = "mark" + ".serial"
-VERBS = {"help", "setup", "demo", "test", "check", "bench", "soak", "docs"}
+VERBS = {"help", "setup", "setup-ray", "demo", "test", "check", "bench", "soak", "docs"}
 
 
 def make(*arguments: str) -> subprocess.CompletedProcess[str]:
@@ -62,4 +62,4 @@ def test_whoever_runs_alone_is_found_by_a_word_in_its_file(tmp_path: Path) -> No
 
 
 def test_help_is_the_default_and_lists_every_verb() -> None:
-    assert set(re.findall(r"^  make (\w+)", make().stdout, re.MULTILINE)) == VERBS
+    assert set(re.findall(r"^  make ([\w-]+)", make().stdout, re.MULTILINE)) == VERBS

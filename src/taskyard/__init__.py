@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from taskyard.errors import EngineNotFound as EngineNotFound
     from taskyard.errors import EventsGone as EventsGone
     from taskyard.errors import HookRefused as HookRefused
+    from taskyard.errors import HostAway as HostAway
     from taskyard.errors import JobEnded as JobEnded
     from taskyard.errors import JobNotBegun as JobNotBegun
     from taskyard.errors import JobNotFound as JobNotFound
@@ -64,6 +65,7 @@ if TYPE_CHECKING:
     from taskyard.errors import NotGenuine as NotGenuine
     from taskyard.errors import NothingFree as NothingFree
     from taskyard.errors import NothingToRestore as NothingToRestore
+    from taskyard.errors import OutcomeUnknown as OutcomeUnknown
     from taskyard.errors import OutputGone as OutputGone
     from taskyard.errors import PathsOverlap as PathsOverlap
     from taskyard.errors import RecipientNotFound as RecipientNotFound
@@ -159,6 +161,7 @@ __all__ = [
     "Event",
     "EventsGone",
     "HookRefused",
+    "HostAway",
     "Job",
     "JobEnded",
     "JobNotBegun",
@@ -179,6 +182,7 @@ __all__ = [
     "NothingFree",
     "NothingToRestore",
     "Notice",
+    "OutcomeUnknown",
     "OutputGone",
     "PathsOverlap",
     "RecipientNotFound",

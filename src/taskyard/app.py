@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 
 from taskyard import config, paths
-from taskyard.places import chosen_store, folder_of, lists_of, mail_of, store_of, teams_of
+from taskyard.places import chosen_store, folder_of, job_store, lists_of, mail_of, store_of, teams_of
 from taskyard.surroundings import Surroundings, hook_files
 from taskyard.tasklist.service import TaskList
 
@@ -46,9 +46,11 @@ class Yard:
         lists: Callable[[], Lists],
         sharing: Yard | None = None,
         tasks_dir: str | None = None,
+        jobs_in: str | None = None,
     ) -> None:
         self.tasks_dir = tasks_dir  #: the folder with this list and others; None: it does not live in files
         self.settings = settings
+        self._job_settings = settings if jobs_in is None else settings._replace(store=jobs_in)
         self.home = home
         self._identity = identity
         self._store = store
@@ -89,15 +91,15 @@ class Yard:
     def jobs(self) -> Jobs:
         """Background jobs: started under this yard's name, and steered from any process."""
         if self._jobs is None:
-            from taskyard.runtime.jobs import Jobs
+            from taskyard.relay import door
 
             living = self._identity.living
             instance = living.id if living is not None else ""
-            self._jobs = Jobs(
+            self._jobs = door.jobs(
                 self.home,
+                self._job_settings,
                 agent=self.agent,
                 instance=instance,
-                settings=self.settings,
                 hook_files=hook_files,
                 sharing=self._sharing.jobs if self._sharing is not None else None,
             )
@@ -105,10 +107,10 @@ class Yard:
 
     def notices(self, agent: str | None = None) -> Outbox:
         """What background jobs have to tell an agent: each once, also after a crash."""
+        from taskyard.relay import door
         from taskyard.runtime.notice import PERSON
-        from taskyard.runtime.notices import Outbox
 
-        return Outbox(self.home, agent or self.agent or PERSON, instance=self._identity.living)
+        return door.outbox(self.home, self._job_settings, agent or self.agent or PERSON, instance=self._identity.living)
 
     def events(self, since: int | None = None, *, follow: bool = False, job: str | None = None) -> Events:
         """What happens to background jobs: from the oldest event that is kept, or what came after the id `since`.
@@ -117,9 +119,9 @@ class Yard:
             EventsGone: some events after `since` are no longer kept.
             JobNotFound: there is no such job.
         """
-        from taskyard.runtime.events import Events
+        from taskyard.relay import door
 
-        return Events(self.home, since, follow=follow, job=job, debounce=self.settings.debounce)
+        return door.events(self.home, self._job_settings, since, follow=follow, job=job)
 
     @property
     def teams(self) -> Teams:
@@ -159,6 +161,7 @@ class Yard:
             lists=lambda: self.lists,
             sharing=self,
             tasks_dir=self.tasks_dir,
+            jobs_in=self._job_settings.store,
         )
         other._is_guest = True
         return other
@@ -226,6 +229,7 @@ def open(
     from taskyard.identity import Identity
 
     settings, home, folder = config.load(), paths.home(), folder_of(tasks_dir)
+    jobs_in = job_store(store, settings)
     chosen = chosen_store(store, has_folder=tasks_dir is not None, settings=settings)
     if isinstance(chosen, str):
         settings = settings._replace(store=chosen)  # mail, teams and names are where the list is
@@ -246,6 +250,7 @@ def open(
         lists=lambda: lists_of(own if chosen == "memory:" else chosen, folder, settings),
         sharing=sharing,
         tasks_dir=folder if chosen == "files" else None,
+        jobs_in=jobs_in,
     )
 
 

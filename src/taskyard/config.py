@@ -77,6 +77,7 @@ class Settings(NamedTuple):
     store: str = "files"  #: where lists, mail and notices live: "files", or postgresql://… for several machines
     database_patience: float = 15.0  #: seconds for which a database that is away is tried again
     holder_silence: float = 30.0  #: seconds an agent elsewhere is believed to live without another word from it
+    host: str = ""  #: what this machine is called where several share a database; "" = its own name
 
 
 def load(environ: Mapping[str, str] | None = None) -> Settings:

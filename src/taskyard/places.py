@@ -160,6 +160,11 @@ def folder_for_others(tasks_dir: str | os.PathLike[str] | None, settings: config
     return os.path.abspath(folder_of(tasks_dir))
 
 
+def job_store(store: TaskStore | str | None, settings: config.Settings) -> str:
+    """Where jobs, notices and events are told of: where this machine's are, unless a database is named for the list."""
+    return store if isinstance(store, str) and store not in ("files", "memory:") else settings.store
+
+
 def files_of(folder: str, name: str, settings: config.Settings, foreign: bool | None = None) -> ListFiles:
     """A list's files, with other programs' locks taken where those write; see `open`."""
     from taskyard.tasklist.list_files import ListFiles

@@ -16,7 +16,7 @@ from taskyard.runtime import outboxes
 from taskyard.runtime.notice import Notice, to_json
 from taskyard.runtime.notice_text import body, envelope, for_model
 from taskyard.runtime.notices import Outbox
-from taskyard.runtime.verify import verified, verify
+from taskyard.runtime.verify import IssuedHere, verified, verify
 
 pytestmark = pytest.mark.req("N-07")
 
@@ -164,19 +164,20 @@ def test_what_was_redelivered_is_proved_until_it_is_read(home: str, one: Notice)
     (again,) = Outbox(home, "ada").waiting()
     assert again.redelivered
 
-    assert verified(home, to_json(again))[0].unproved == ("orphaned_from",)
-    assert verified(home, to_json(one))[0].unproved == ("redelivered", "orphaned_from")  # its first delivery
+    assert verified(IssuedHere(home), to_json(again))[0].unproved == ("orphaned_from",)
+    first = verified(IssuedHere(home), to_json(one))[0]
+    assert first.unproved == ("redelivered", "orphaned_from")  # its first delivery
 
     with Outbox(home, "ada") as outbox:
         outbox.take()
         outbox.ack([one.id])
     for given in (again, one):
-        assert verified(home, to_json(given))[0].unproved == ("redelivered", "orphaned_from")
-    assert verified(home, json.dumps(signed_part(one)))[0].unproved == ()
-    assert verified(home, envelope(one))[0].unproved == ()
+        assert verified(IssuedHere(home), to_json(given))[0].unproved == ("redelivered", "orphaned_from")
+    assert verified(IssuedHere(home), json.dumps(signed_part(one)))[0].unproved == ()
+    assert verified(IssuedHere(home), envelope(one))[0].unproved == ()
 
 
 def test_whom_it_was_meant_for_may_be_said_of_one_that_somebody_else_got(home: str, one: Notice) -> None:
-    (found,) = verified(home, {**to_json(one), "orphaned_from": "ada"})
+    (found,) = verified(IssuedHere(home), {**to_json(one), "orphaned_from": "ada"})
 
     assert found.unproved == ("orphaned_from",)

@@ -137,6 +137,24 @@ def test_a_part_is_made_once_and_again_when_what_it_is_made_from_changes(setup: 
     assert (before, after, part.is_made()) == (False, True, False)
 
 
+def test_ray_goes_into_an_environment_of_its_own_once(
+    setup: ModuleType,
+    ran: list[list[str]],
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr(setup, "RAY_VENV", str(tmp_path))
+    monkeypatch.setattr(setup, "RAY_PART", setup.Part(str(tmp_path / "ready"), ()))
+
+    assert [setup.main(["ray"]) for _ in range(2)] == [0, 0]
+
+    made, installed = ran
+    assert made[-1] == str(tmp_path) and "venv" in made
+    assert installed[0] == str(tmp_path / "bin" / "python") and installed[-1].startswith("ray[default]>=")
+    assert capsys.readouterr().out.count("makes .venv-ray: Ray and what it needs") == 1
+
+
 def test_a_command_that_fails_ends_set_up_and_is_named(setup: ModuleType) -> None:
     with pytest.raises(setup.Stop, match="exit code 3"):
         setup.run([sys.executable, "-c", "raise SystemExit(3)"])

@@ -5,11 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from support.yards import yards
 from taskyard.errors import AgentBusy
-from taskyard.tasklist.model import Task, TaskStatus
-from taskyard.tasklist.picking import InOrder
+from taskyard.tasklist.model import Facts, Lease, Task, TaskStatus
+from taskyard.tasklist.picking import InOrder, Pick, is_offered
+from taskyard.tasklist.rules import Caller
 
 
 def task(number: int, *, priority: int | None = None, **fields: object) -> Task:
@@ -91,12 +94,33 @@ def test_whoever_becomes_busy_while_the_next_task_is_looked_for_gets_none(tmp_pa
         assert ada.tasks.get("1").owner is None
 
 
-def test_one_by_one_they_come_as_all_at_once() -> None:
-    tasks = [task(1, blocked_by=("2",)), task(2), task(3), task(4)]
-    order = InOrder(lambda found: found.id != "3", agent="ada")
-    by_id = {found.id: found for found in tasks}
+@pytest.mark.req("L-08", "L-21")
+@given(
+    st.sampled_from(TaskStatus),
+    st.sampled_from([None, "ada", "eve"]),
+    st.booleans(),
+    st.booleans(),
+    st.booleans(),
+    st.booleans(),
+)
+def test_what_is_offered_is_claimed_by_whoever_asks_and_nothing_else_of_it_changes(
+    status: TaskStatus, owner: str | None, is_held: bool, is_internal: bool, requires: bool, start: bool
+) -> None:
+    extra: dict[str, object] = {"held": is_held, **({"requires": ["gpu"]} if requires else {})}
+    found = Task("1", "x", owner=owner, status=status, metadata={"taskyard": extra, "_internal": is_internal})
+    lease = Lease("ada", "ada", "t", "manual", 1)
+    pick = Pick(Caller("ada", lease=lease), start=start, check_busy=False)
 
-    found = order.one_by_one(tasks, by_id)
+    assert is_offered(found) == (InOrder(agent="ada")([found]) == ["1"])
+    if is_offered(found):
+        claim = pick.claim
+        assert claim is not None
+        decided = pick(Facts(found, None, lambda _: None, tuple))
+        assert decided == (found._replace(owner=claim.owner, status=claim.status), claim.lease)
 
-    assert found is not None and list(found) == order(tasks) == ["2", "4"]
-    assert InOrder(lambda _: True, agent="ada", policy="refuse").one_by_one(tasks, by_id) is None
+
+def test_a_claim_that_depends_on_other_tasks_is_not_plain() -> None:
+    assert Pick(Caller("ada"), start=False, check_busy=True).claim is None
+    assert InOrder(agent="ada").is_plain
+    assert not InOrder(lambda _: True, agent="ada").is_plain
+    assert not InOrder(agent="ada", policy="refuse").is_plain

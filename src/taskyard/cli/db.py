@@ -115,7 +115,7 @@ STATUS = Command(
     "Say whether the database that the setting `store` names can be reached, and whether its tables are of this\n"
     "version.",
     examples=("taskyard db status", "taskyard db status --json"),
-    exits=("0  ready", "1  its tables are of another version", "75  it cannot be reached now"),
+    exits=("1  its tables are of another version", "75  it cannot be reached now"),
 )
 
 UPGRADE = Command(

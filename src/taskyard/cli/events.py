@@ -14,7 +14,8 @@ from taskyard.cli.command import Command
 from taskyard.cli.output import SCHEMA_VERSION, answer, print_json, print_line, say, warn
 from taskyard.cli.values import whole
 from taskyard.errors import BadValue, UsageError
-from taskyard.runtime.events import SUBTYPES, Events, to_json
+from taskyard.relay import door
+from taskyard.runtime.events import SUBTYPES, to_json
 from taskyard.shapes import as_object, as_text
 from taskyard.view.text import safe
 
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 
     from taskyard.cli.command import Args
     from taskyard.cli.parser import Parser
-    from taskyard.runtime.events import Event
+    from taskyard.runtime.events import Event, Events
 
 _PREFIX = "task_"
 
@@ -55,8 +56,8 @@ def _run(args: Args) -> int:
     if args.socket is not None:
         return _serve(args, settings.debounce)
     if args.now:
-        since = Events(paths.home()).skip()
-    events = Events(paths.home(), since, follow=args.follow, job=args.job, debounce=settings.debounce)
+        since = door.events(paths.home(), settings).skip()
+    events = door.events(paths.home(), settings, since, follow=args.follow, job=args.job)
     wanted = (event for event in events if not types or event.subtype in types)
     if args.follow:
         for event in wanted:

@@ -58,7 +58,9 @@ def _run(args: Args) -> int:
 
 
 def _answer(args: Args) -> None:
+    from taskyard import config
     from taskyard.clients import context
+    from taskyard.relay import door
     from taskyard.runtime.quiet import is_quiet
 
     payload = _payload(_input())
@@ -66,15 +68,14 @@ def _answer(args: Args) -> None:
     is_for_us = context.is_for_us(args.event, payload)
     if is_for_us and args.event == "UserPromptSubmit":
         parts = [*_reports(args), *parts]
-    if not is_for_us or is_quiet(paths.home()):
+    if not is_for_us or (is_quiet(paths.home()) and not door.is_shared(config.load())):
         _say(args.event, parts)
         return
     from contextlib import ExitStack
 
-    from taskyard.runtime.notices import Outbox
-
+    settings = config.load()
     with ExitStack() as stack:
-        boxes = [stack.enter_context(Outbox(paths.home(), name)) for name in _recipients(args)]
+        boxes = [stack.enter_context(door.outbox(paths.home(), settings, name)) for name in _recipients(args)]
         _deliver(args.event, parts, boxes)
 
 

@@ -12,35 +12,30 @@ import sys
 
 from taskyard import config, paths
 from taskyard.cli.command import Command
-from taskyard.cli.output import is_terminal, print_json, style, warn
+from taskyard.cli.logs_shown import MOST_JSON, Json, Printed, note
+from taskyard.cli.output import is_terminal, warn
 from taskyard.cli.values import whole
-from taskyard.errors import BadValue, Damaged, UsageError
+from taskyard.errors import BadValue, Damaged, JobNotFound, UsageError
 from taskyard.runtime.finding import find_folder
 from taskyard.runtime.liveness import keeper_of
 from taskyard.runtime.looking import look
 from taskyard.runtime.output import CHUNK, Output
-from taskyard.runtime.output_text import TerminalText, for_terminal, whole_characters
 from taskyard.runtime.waiting import wait
-from taskyard.view.job_records import job_json
+from taskyard.typed import NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import re
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
     from taskyard.cli.command import Args
     from taskyard.cli.parser import Parser
+    from taskyard.relay.far_output import FarOutput
     from taskyard.runtime.model import Job
     from taskyard.runtime.output import Part
 
-#: Of one answer in JSON, which is made in memory; `next_offset` leads on.
-_MOST_JSON = 1024 * 1024
-
 #: How long somebody may take to close the books of a job whose keeper was killed, in seconds.
 _BOOKS = 5.0
-
-#: A line that is longer is looked at in pieces.
-_LONGEST_LINE = 1024 * 1024
 
 
 def _arguments(parser: Parser) -> None:
@@ -54,26 +49,73 @@ def _arguments(parser: Parser) -> None:
 
 def _run(args: Args) -> int:
     pattern = _checked(args)
-    output = Output(find_folder(paths.home(), args.job))
-    is_over = os.path.lexists(output.folder.end)  # asked before anything is read
-    wrong = None if is_over else _damage(output)
+    try:
+        source: _Here | FarOutput = _Here(Output(find_folder(paths.home(), args.job)))
+    except JobNotFound as missing:
+        source = _elsewhere(missing)
+    is_over = source.is_over  # asked before anything is read
+    wrong = None if is_over else source.damage()
     if args.as_json:
-        shown: _Json | _Printed = _Json(args, pattern, is_over=is_over)
-        parts = _parts(args, output) if args.follow else iter([_one_part(args, output)])
+        shown: Json | Printed = Json(args, pattern, is_over=is_over, ended=source.ended)
+        parts = _parts(args, source) if args.follow else iter([_one_part(args, source)])
     else:
-        shown, parts = _Printed(args, pattern), _parts(args, output)
+        shown, parts = Printed(args, pattern), _parts(args, source)
     for part in parts:
         shown.show(part)
         if args.follow:
             sys.stdout.flush()
     shown.finish()
-    if not (args.follow or args.as_json or args.quiet) and not output.end():
-        _note("it printed nothing" if is_over else "it has printed nothing so far")
+    if not (args.follow or args.as_json or args.quiet) and not source.end():
+        note("it printed nothing" if is_over else "it has printed nothing so far")
     if wrong is not None:
         warn(str(wrong))
     if args.follow:
-        shown.tell_end(wait(paths.home(), args.job, _BOOKS))
+        shown.tell_end(source.ended())
     return 0
+
+
+def _elsewhere(missing: JobNotFound) -> FarOutput:
+    """The output of a job that is not of this machine.
+
+    Raises:
+        JobNotFound: nor of another.
+    """
+    from taskyard.relay import door
+
+    settings = config.load()
+    if not door.is_shared(settings):
+        raise missing
+    return door.output(paths.home(), settings, missing.job_id)
+
+
+class _Here(NamedTuple):
+    """The output of a job of this machine."""
+
+    output: Output
+
+    @property
+    def is_over(self) -> bool:
+        return os.path.lexists(self.output.folder.end)
+
+    def damage(self) -> Damaged | None:
+        return _damage(self.output)
+
+    def end(self) -> int:
+        return self.output.end()
+
+    def read(self, offset: int, most: int) -> Part:
+        return self.output.read(offset, most)
+
+    def tail(self, lines: int) -> Part:
+        return self.output.tail(lines)
+
+    def follow(self, offset: int, *, debounce: float) -> Iterator[Part]:
+        from taskyard.runtime.follow_output import follow_output
+
+        return follow_output(self.output, offset, debounce=debounce)
+
+    def ended(self) -> Job:
+        return wait(paths.home(), self.output.folder.id, _BOOKS)
 
 
 def _damage(output: Output) -> Damaged | None:
@@ -110,175 +152,33 @@ def _checked(args: Args) -> re.Pattern[str] | None:
         raise BadValue("--grep", args.grep, f"a regular expression ({error})") from None
 
 
-def _parts(args: Args, output: Output) -> Iterator[Part]:
+def _parts(args: Args, source: _Here | FarOutput) -> Iterator[Part]:
     """What is there, and what comes."""
     offset = args.offset or 0
     if args.tail is not None:
-        yield (part := output.tail(args.tail))
+        yield (part := source.tail(args.tail))
         offset = part.next_offset
     if args.follow:
-        from taskyard.runtime.follow_output import follow_output
-
-        yield from follow_output(output, offset, debounce=config.load().debounce)
+        yield from source.follow(offset, debounce=config.load().debounce)
     elif args.tail is None:
-        yield from _until_now(output, offset)
+        yield from _until_now(source, offset)
 
 
-def _until_now(output: Output, offset: int) -> Iterator[Part]:
+def _until_now(source: _Here | FarOutput, offset: int) -> Iterator[Part]:
     """Parts up to where it ends now: one that grows faster than it is read must not keep us for ever."""
-    end = output.end()
+    end = source.end()
     while True:
-        part = output.read(offset, min(CHUNK, max(end - offset, 1)))
+        part = source.read(offset, min(CHUNK, max(end - offset, 1)))
         offset = part.next_offset
         yield part
         if not part.text or offset >= end:
             return
 
 
-def _one_part(args: Args, output: Output) -> Part:
+def _one_part(args: Args, source: _Here | FarOutput) -> Part:
     if args.tail is not None:
-        return output.tail(args.tail)
-    return output.read(args.offset or 0, _MOST_JSON)
-
-
-class _Held:
-    """Bytes that must not be cut where they were: a line for a pattern, a character for JSON."""
-
-    def __init__(self, whole: Callable[[bytes], int]) -> None:
-        self._whole = whole
-        self.rest = b""
-
-    def feed(self, data: bytes) -> bytes:
-        """What is whole of it, with what was held back before."""
-        text = self.rest + data
-        at = self._whole(text) or (len(text) if len(text) >= _LONGEST_LINE else 0)
-        self.rest = text[at:]
-        return text[:at]
-
-    def flush(self) -> bytes:
-        """What is still held back."""
-        rest, self.rest = self.rest, b""
-        return rest
-
-
-def _whole_lines(data: bytes) -> int:
-    return data.rfind(b"\n") + 1
-
-
-def _matching(pattern: re.Pattern[str], data: bytes) -> list[bytes]:
-    """The lines in which people would see the pattern."""
-    return [line for line in data.splitlines(keepends=True) if pattern.search(for_terminal(line).rstrip("\n"))]
-
-
-class _Printed:
-    """Parts as text, or as they are."""
-
-    def __init__(self, args: Args, pattern: re.Pattern[str] | None) -> None:
-        self._raw = args.raw
-        self._quiet = args.quiet
-        self._style = style(args, sys.stderr)
-        self._pattern = pattern
-        self._held = _Held(_whole_lines)
-        self._text = TerminalText(colours=style(args).colour)
-
-    def show(self, part: Part) -> None:
-        """Print what is new."""
-        if part.restarted:
-            _note("the job truncated its output: from its new beginning")
-        if part.omitted:
-            _note(f"{part.omitted:,} bytes were left out here: the output was larger than its cap")
-        self._print(part.text if self._pattern is None else self._held.feed(part.text))
-
-    def finish(self) -> None:
-        """Print what was held back."""
-        self._print(self._held.flush())
-        if not self._raw:
-            _write(self._text.finish())
-
-    def tell_end(self, job: Job) -> None:
-        """Say how the job ended that was followed to its end."""
-        from taskyard.view.job_text import ended_line
-
-        if not self._quiet:
-            sys.stdout.flush()
-            sys.stderr.write(ended_line(job, self._style) + "\n")
-
-    def _print(self, data: bytes) -> None:
-        if self._pattern is not None:
-            data = b"".join(_matching(self._pattern, data))
-        if self._raw:
-            sys.stdout.flush()
-            sys.stdout.buffer.write(data)
-        else:
-            _write(self._text.feed(data))
-
-
-class _Json:
-    """Parts as answers, each with where it begins and where to go on."""
-
-    def __init__(self, args: Args, pattern: re.Pattern[str] | None, *, is_over: bool) -> None:
-        self._id = args.job
-        self._is_over = is_over
-        self._raw = args.raw
-        self._follows = args.follow
-        self._pattern = pattern
-        self._held = _Held(whole_characters if pattern is None else _whole_lines)
-        self._next = 0
-
-    def show(self, part: Part) -> None:
-        """Answer with what is new, up to the last whole character; with a pattern, to the last whole line."""
-        if part.restarted or part.omitted:
-            self.finish()  # what was held back goes on nowhere
-        begin = part.offset - len(self._held.rest)
-        data = self._held.feed(part.text)
-        if not self._follows and (not data or (self._is_over and len(part.text) < _MOST_JSON)):
-            data += self._held.flush()  # nothing will complete it, or nothing would ever be told
-        self._next = begin + len(data)
-        is_last = self._is_over and not self._follows and len(part.text) < _MOST_JSON
-        ended = look(paths.home(), self._id) if is_last else None
-        self._answer(data, begin, omitted=part.omitted, restarted=part.restarted, ended=ended)
-
-    def finish(self) -> None:
-        """Answer with what was held back, if nothing more will come."""
-        if self._follows and (data := self._held.flush()):
-            self._answer(data, self._next)
-            self._next += len(data)
-
-    def tell_end(self, job: Job) -> None:
-        """A last answer, without any text: how the job ended."""
-        self._answer(b"", self._next, ended=job)
-
-    def _answer(
-        self, data: bytes, begin: int, *, omitted: int = 0, restarted: bool = False, ended: Job | None = None
-    ) -> None:
-        kept = data if self._pattern is None else b"".join(_matching(self._pattern, data))
-        print_json(
-            {
-                "data": {
-                    "id": self._id,
-                    "offset": begin,
-                    "next_offset": begin + len(data),
-                    "omitted": omitted,
-                    "restarted": restarted,
-                    "text": kept.decode("utf-8", "replace") if self._raw else for_terminal(kept),
-                    "ended": None if ended is None else job_json(ended),
-                }
-            }
-        )
-
-
-def _write(text: str) -> None:
-    """Text on stdout, whatever its encoding."""
-    try:
-        sys.stdout.write(text)
-    except UnicodeEncodeError:
-        encoding = sys.stdout.encoding or "ascii"
-        sys.stdout.write(text.encode(encoding, "backslashreplace").decode(encoding))
-
-
-def _note(text: str) -> None:
-    sys.stdout.flush()  # so that it stands where it belongs
-    sys.stderr.write(f"[{text}]\n")
+        return source.tail(args.tail)
+    return source.read(args.offset or 0, MOST_JSON)
 
 
 LOGS = Command(

@@ -51,6 +51,7 @@ COMMANDS: Mapping[str, Row] = {
     "tui": Row("taskyard.cli.tui:TUI", "Everything live in a terminal: tasks, jobs, output, graph"),
     "web": Row("taskyard.cli.web:WEB", "Lists, tasks and jobs in a browser, live"),
     "db": Row("taskyard.cli.db", "The database that several machines share"),
+    "relay": Row("taskyard.cli.relay:RELAY", "Keep this machine's jobs within reach of others"),
     "demo": Row("taskyard.cli.demo:DEMO", "A plan of tasks worked on by agents, live"),
     "completions": Row("taskyard.cli.completions:COMPLETIONS", "Completion for bash, zsh and fish"),
     "__complete": Row("taskyard.cli.complete:COMPLETE", "Candidates for a command line", hidden=True),

@@ -5,17 +5,16 @@ from __future__ import annotations
 import os
 import sys
 
-from taskyard import paths
+from taskyard import config, paths
 from taskyard.cli.command import Command, Row
 from taskyard.cli.output import answer, print_line
 from taskyard.cli.values import seconds, whole
 from taskyard.clock import now_ms
 from taskyard.errors import BadValue, Conflict, NotFound, UsageError, shown
 from taskyard.message_ids import is_id
-from taskyard.runtime import holding
+from taskyard.relay import door
 from taskyard.runtime.batch import CHARACTERS, MOST, Batch
 from taskyard.runtime.notice import PERSON, to_json
-from taskyard.runtime.notices import Outbox
 from taskyard.view.text import duration, safe
 
 TYPE_CHECKING = False
@@ -25,6 +24,7 @@ if TYPE_CHECKING:
     from taskyard.cli.command import Args
     from taskyard.cli.parser import Parser
     from taskyard.runtime.notice import Notice
+    from taskyard.runtime.notices import Outbox
     from taskyard.runtime.verify import Verified
 
 ROWS = {
@@ -46,7 +46,7 @@ def _whose_arguments(parser: Parser) -> None:
 
 
 def _outbox(args: Args) -> Outbox:
-    return Outbox(paths.home(), None if args.all else _receiver(args))
+    return door.outbox(paths.home(), config.load(), None if args.all else _receiver(args))
 
 
 def _receiver(args: Args) -> str:
@@ -111,7 +111,7 @@ def _ack_arguments(parser: Parser) -> None:
 
 
 def _ack(args: Args) -> int:
-    outbox = Outbox(paths.home(), None)
+    outbox = door.outbox(paths.home(), config.load(), None)
     for notice_id in args.ids:
         if not is_id(notice_id):
             raise BadValue("The id of a notice", notice_id, "an id as `taskyard notices take` gives it")
@@ -137,7 +137,7 @@ def _verify_arguments(parser: Parser) -> None:
 def _verify(args: Args) -> int:
     from taskyard.runtime.verify import verified
 
-    found = verified(paths.home(), _given(args.file))
+    found = verified(door.issued(paths.home(), config.load()), _given(args.file))
     return answer(
         args,
         lambda: [_verified_json(one) for one in found],
@@ -169,7 +169,7 @@ def _given(file: str) -> str:
 
 
 def _warnings(outbox: Outbox, *, force: bool = False) -> list[str]:
-    held = [_HELD] if holding.is_on(outbox.home) and not force else []
+    held = [_HELD] if outbox.is_held() and not force else []
     return [*held, *(str(error) for error in outbox.damaged)]
 
 

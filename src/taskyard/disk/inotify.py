@@ -32,9 +32,9 @@ class Inotify:
         """
         self.fd: int = _checked(_libc.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC))
 
-    def add(self, folder: str) -> int:
-        """Follow what happens in `folder`; the number its events carry."""
-        return _checked(_libc.inotify_add_watch(self.fd, os.fsencode(folder), CHANGES | _ONLYDIR))
+    def add(self, folder: str, changes: int = CHANGES) -> int:
+        """Follow what happens in `folder`, or of that only some `changes`; the number its events carry."""
+        return _checked(_libc.inotify_add_watch(self.fd, os.fsencode(folder), changes | _ONLYDIR))
 
     def remove(self, number: int) -> None:
         """Follow it no longer."""

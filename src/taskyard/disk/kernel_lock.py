@@ -124,6 +124,11 @@ class RangeLock:
         finally:
             os.close(self.fd)
 
+    def hand_over(self) -> None:
+        """Close our descriptor and nothing else: a child that was started with a copy of it holds what we held."""
+        _held.discard(self.fd)
+        os.close(self.fd)
+
     def __enter__(self) -> RangeLock:
         return self
 

@@ -21,6 +21,8 @@ Every error Taskyard raises on purpose.
   x MemberNotStarted        exit 1   a member of a team did not come
   x StoreAway               exit 75  the database cannot be reached now: try again
   x SchemaMismatch          exit 1   the database is of another version
+  x HostAway                exit 75  the machine that a job runs on says nothing
+  x OutcomeUnknown          exit 1   another machine began something, and nobody knows whether it ended it
   x RemoteAway              exit 75  a place that runs agents cannot be reached now
   x RemoteRefused           exit 1   it was reached, and will not
   x Cancelled               exit 130 the caller gave up while it ran
@@ -91,10 +93,26 @@ from taskyard.errors.missing import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from taskyard.errors.elsewhere import RemoteAway, RemoteNotFound, RemoteRefused, SchemaMismatch, StoreAway
+    from taskyard.errors.elsewhere import (
+        HostAway,
+        OutcomeUnknown,
+        RemoteAway,
+        RemoteNotFound,
+        RemoteRefused,
+        SchemaMismatch,
+        StoreAway,
+    )
 
 #: What only those meet who go elsewhere is loaded when somebody names it.
-_ELSEWHERE = ("RemoteAway", "RemoteNotFound", "RemoteRefused", "SchemaMismatch", "StoreAway")
+_ELSEWHERE = (
+    "HostAway",
+    "OutcomeUnknown",
+    "RemoteAway",
+    "RemoteNotFound",
+    "RemoteRefused",
+    "SchemaMismatch",
+    "StoreAway",
+)
 
 
 def __getattr__(name: str) -> object:
@@ -132,6 +150,7 @@ __all__ = [
     "EngineNotFound",
     "EventsGone",
     "HookRefused",
+    "HostAway",
     "JobEnded",
     "JobNotBegun",
     "JobNotFound",
@@ -146,6 +165,7 @@ __all__ = [
     "NotGenuine",
     "NothingFree",
     "NothingToRestore",
+    "OutcomeUnknown",
     "OutputGone",
     "PathsOverlap",
     "RecipientNotFound",

@@ -80,3 +80,37 @@ class RemoteRefused(TaskyardError):
         super().__init__(f"{clipped(remote)} will not: {clipped(why, 300)}.", advice)
         self.remote = clipped(remote)
         self.why = clipped(why, 300)
+
+
+class HostAway(TaskyardError):
+    """The machine that a job runs on says nothing: it is off, cut off, or nothing of Taskyard runs there now."""
+
+    code = "host_away"
+    exit_code = 75
+
+    def __init__(self, host: str, job_id: str, *, seconds: float, is_withdrawn: bool = True) -> None:
+        """`seconds`: since something was heard of it. `is_withdrawn`: it will not do later what was asked for."""
+        done = "Nothing was done." if is_withdrawn else "It may still do what was asked for."
+        super().__init__(
+            f"Job {job_id} is on {shown(host)}, of which nothing was heard for {seconds:.0f} s. {done}",
+            "Any `taskyard ps` over there brings it back, if the machine and its way to the database are up.",
+        )
+        self.host = clipped(host)
+        self.job_id = job_id
+        self.seconds = round(seconds)
+        self.retryable = is_withdrawn
+
+
+class OutcomeUnknown(TaskyardError):
+    """Another machine took up a request and did not come to its end: whether it was carried out cannot be said."""
+
+    code = "outcome_unknown"
+
+    def __init__(self, host: str, job_id: str, verb: str) -> None:
+        super().__init__(
+            f"{shown(host)} began to {verb} job {job_id} and was cut off: whether it was done is not known.",
+            f"See for yourself before you ask again: `taskyard logs {job_id}`.",
+        )
+        self.host = clipped(host)
+        self.job_id = job_id
+        self.verb = verb

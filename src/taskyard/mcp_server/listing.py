@@ -122,6 +122,8 @@ def job_facts(job: Job) -> dict[str, object]:
     }
     if job.needs_input:
         facts["needs_input"] = True
+    if job.is_far:
+        facts["host"] = job.host_name
     if job.is_disconnected:
         facts["disconnected"] = why_disconnected(job)
     return facts

@@ -70,6 +70,7 @@ JOB: dict[str, Any] = {
     "signal": _MAYBE_NUMBER,
     "cause": _MAYBE_TEXT,
     "needs_input": {"type": "boolean"},
+    "host": {**_TEXT, "description": "The machine it runs on, if that is another: its output file is there."},
     "disconnected": {**_TEXT, "description": "Its work goes on elsewhere, out of sight: since when, and why."},
     "prompt": _TEXT,
     "result": _TEXT,

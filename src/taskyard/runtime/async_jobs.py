@@ -25,6 +25,10 @@ if TYPE_CHECKING:
     from taskyard.runtime.task_output import TaskOutput
 
 
+#: One sleep of those who wait for a job on another machine, in seconds: nobody may give up sooner than that.
+_FAR_LOOK = 2.0
+
+
 class AsyncJobs:
     """The jobs of one user, for one program that waits for many things at once."""
 
@@ -112,6 +116,9 @@ class AsyncJobs:
 
     async def _slept(self, job: Job, pause: float) -> bool:
         """Sleep until whoever keeps the job lets go of it; where nobody does, for so many seconds, and False."""
+        if job.is_far:
+            await asyncio.to_thread(lambda: self._jobs.wait(job.id, timeout=_FAR_LOOK))
+            return True
         watched = watch(JobFolder(self._jobs.home, job.id))
         if watched is None:
             await asyncio.sleep(pause)
@@ -142,6 +149,8 @@ class AsyncJobs:
 
     async def stop(self, *job_ids: str, grace: float | None = None) -> Sequence[Stopped]:
         """End jobs with everything they started, and answer with proof."""
+        if any(self.get(job_id).is_far for job_id in job_ids):
+            return await asyncio.to_thread(lambda: self._jobs.stop(*job_ids, grace=grace))
         before, patience = asked_to_stop(self._jobs.home, job_ids, by=self._jobs.agent or "", grace=grace)
         after = await asyncio.gather(*(self.wait(job.id, timeout=patience) for job in before))
         return [outcome_of(was, now) for was, now in zip(before, after, strict=True)]

@@ -149,8 +149,8 @@ class Events:
                 for event in self._fresh():
                     if event.subtype == "task_started" and event.id > begun:
                         deaths.watch(event.task_id)
-                    if self._is_early(event):
-                        yield partial(self._until_ended, event)
+                    if is_early(self._home, event):
+                        yield partial(until_ended, self._home, event)
                     yield event
                     is_over = is_over or (self._job is not None and event.is_end)
                 if is_over:
@@ -208,20 +208,22 @@ class Events:
         except OSError as error:
             raise storage_error(path, error) from error
 
-    def _is_early(self, event: Event) -> bool:
-        """Whether a job's end was told so recently that others may not see it yet."""
-        folder = JobFolder(self._home, event.task_id)
-        is_fresh = event.is_end and now_ms() - event.at < _FRESH
-        return is_fresh and os.path.lexists(folder.lock) and not os.path.lexists(folder.end)
 
-    def _until_ended(self, event: Event) -> None:
-        """See that whoever hears of an end finds it, too."""
-        from taskyard.runtime.waiting import wait
+def is_early(home: str, event: Event) -> bool:
+    """Whether a job's end was told so recently that others may not see it yet."""
+    folder = JobFolder(home, event.task_id)
+    is_fresh = event.is_end and now_ms() - event.at < _FRESH
+    return is_fresh and os.path.lexists(folder.lock) and not os.path.lexists(folder.end)
 
-        try:
-            wait(self._home, event.task_id, _PATIENCE)
-        except JobNotFound:
-            pass  # gc was quicker
+
+def until_ended(home: str, event: Event) -> None:
+    """See that whoever hears of an end finds it, too."""
+    from taskyard.runtime.waiting import wait
+
+    try:
+        wait(home, event.task_id, _PATIENCE)
+    except JobNotFound:
+        pass  # gc was quicker
 
 
 def to_json(event: Event) -> dict[str, object]:

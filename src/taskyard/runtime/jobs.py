@@ -111,11 +111,12 @@ class Jobs:
         self.known.register(job)
         if len(self.known) >= self._sweep_at:
             for known in self.known:
-                self.known.see(looking.look(self.home, known.job.id))
+                self._seen(looking.look(self.home, known.job.id))
             self._sweep_at = max(_MANY, 2 * len(self.known))
         return job
 
     def _seen(self, job: Job) -> Job:
+        """A job that was just read, as callers get it."""
         self.known.see(job)
         return job
 

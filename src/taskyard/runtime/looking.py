@@ -29,8 +29,10 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from taskyard.errors import StoreAway
+
     #: Gets what is wrong with a job that cannot be shown.
-    Report = Callable[[Damaged | StorageError], None]
+    Report = Callable[[Damaged | StorageError | StoreAway], None]
 
 #: What stands for an end that is there and cannot be understood: it happened, and is not written anew.
 _UNREADABLE = End("error", error="how it ended cannot be read", proof="best_effort")
@@ -62,7 +64,7 @@ def look(home: str, job_id: str) -> Job:
 
 def everything(home: str, *, ended: bool = False, report: Report | None = None) -> list[Job]:
     """Every job that lives, oldest first; with `ended` also those that are over. `report` gets what cannot be read."""
-    names = _names(home) if ended else _living_names(home)
+    names = _names(home) if ended else living_names(home)
     found = [
         job for name in names if (job := _seen(JobFolder(home, name), even_ended=ended, report=report)) is not None
     ]
@@ -98,7 +100,7 @@ def glance(home: str, job_id: str) -> Job | None:
 
 def settle_all(home: str) -> None:
     """Close the books of every job whose keeper is gone: its end is written, the news of it on its way."""
-    for name in _living_names(home):
+    for name in living_names(home):
         folder = JobFolder(home, name)
         if keeper_of(folder) is None:
             _seen(folder, even_ended=False)
@@ -118,7 +120,8 @@ def _names(home: str) -> Iterator[str]:
     return filter(is_job_id, _listed(f"{home}/jobs"))
 
 
-def _living_names(home: str) -> Iterator[str]:
+def living_names(home: str) -> Iterator[str]:
+    """The ids of jobs that live, or that somebody has yet to finish the books of."""
     return filter(is_job_id, _listed(living_folder(home)))
 
 

@@ -97,6 +97,8 @@ class Job(NamedTuple):
     grace: float = 3.0  #: seconds it has between being asked to end and being made to
     on_parent_exit: str = "keep"
     is_inside: bool = False  #: it lives in the program that started it
+    host_name: str = ""  #: the machine it runs on, where several share a database
+    is_far: bool = False  #: that is another machine than this: its files are not here
     end: End | None = None
     facts: Mapping[str, object] = {}  #: what its kind adds
 

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Container, Iterable, Iterator
 
     from taskyard.instances import Instance
+    from taskyard.runtime.notice_waiting import Waiting
 
 #: The line is looked at anew after this part of it was taken: an urgent one is found soon, and ten thousand that
 #: wait are not listed ten thousand times.
@@ -95,9 +96,9 @@ class Outbox:
         """
         if most < 1:
             raise BadValue("limit", most, "a number from 1")
-        while self._may_hand_out(force) and (line := self._in_line(but)):
+        while (force or not self.is_held()) and (line := self._in_line(but)):
             first = [place.notice for place in line[:most]]
-            count = len(arranged(first, most=most, characters=characters, size=_size).notices)
+            count = len(arranged(first, most=most, characters=characters, size=size).notices)
             places, line[:count] = line[:count], []
             self._until_look -= count
             holder = self._hands.holder() if hold is None else maildir.hold_for(hold)
@@ -130,12 +131,19 @@ class Outbox:
             return None
         return next(filter(None, (box.state(notice_id) for box in outboxes.boxes(self.home))), None)
 
+    def is_held(self) -> bool:
+        """Whether notices are held back from agents."""
+        return holding.is_on(self.home)
+
     def wait(self, timeout: float) -> bool:
         """Whether a notice can be taken, now or within `timeout` seconds; a new one wakes at once."""
+        with self._waiting() as waiting:
+            return waiting.wait(timeout)
+
+    def _waiting(self) -> Waiting:
         from taskyard.runtime.notice_waiting import Waiting  # only those who wait pay for it
 
-        with Waiting(self) as waiting:
-            return waiting.wait(timeout)
+        return Waiting(self)
 
     def __iter__(self) -> Iterator[Notice]:
         """Each that waits; it counts as read when the next is asked for."""
@@ -153,12 +161,10 @@ class Outbox:
         """Each that waits, then each as it comes, without end."""
         import asyncio
 
-        from taskyard.runtime.notice_waiting import Waiting
-
         while True:
             for notice in self:
                 yield notice
-            with Waiting(self) as waiting:
+            with self._waiting() as waiting:
                 await asyncio.to_thread(waiting.wait, _LONG)
 
     def close(self) -> None:
@@ -170,9 +176,6 @@ class Outbox:
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-    def _may_hand_out(self, force: bool) -> bool:
-        return force or not holding.is_on(self.home)
 
     def _in_line(self, but: Container[str] = ()) -> list[_Place]:
         """What waits, from memory where that is fresh enough."""
@@ -234,7 +237,8 @@ class Outbox:
         return box.take(notice_id + AGAIN, holder) and box.acknowledge(notice_id, holder)
 
 
-def _size(notice: Notice) -> int:
+def size(notice: Notice) -> int:
+    """Characters it takes in a model's context."""
     return len(body(notice))
 
 

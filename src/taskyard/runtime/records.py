@@ -66,6 +66,17 @@ def end_from_json(raw: Mapping[str, object]) -> End | None:
     return End(cause, **values)  # type: ignore[arg-type]  # each value has its default's type
 
 
+def job_to_json(job: Job) -> dict[str, object]:
+    """A job with its end, such that `job_from_json` makes the same of it; what says nothing is left out."""
+    told = job._replace(host_name="", is_far=False)  # which each reader knows for itself
+    found: dict[str, object] = {
+        _NAMES.get(name, name): _plain(value) if type(value) is tuple else value
+        for name, value in zip(told._fields, told)
+        if name != "end" and (name not in Job._field_defaults or value != Job._field_defaults[name])
+    }
+    return found if job.end is None else {**found, "end": end_to_json(job.end)}
+
+
 def job_from_json(raw: Mapping[str, object], *, status: JobStatus, end: End | None = None) -> Job | None:
     """The job in a record, with what is known of it beyond that."""
     job_id, kind = raw.get("id"), raw.get("type")

@@ -46,7 +46,7 @@ class Stopped(NamedTuple):
     """What came of a stop."""
 
     job: Job
-    outcome: str  #: stopped, partial, best_effort, already_ended; timeout if it has not ended yet
+    outcome: str  #: stopped, partial, best_effort, already_ended; timeout if it has not ended yet; host_away
 
     @property
     def is_done(self) -> bool:

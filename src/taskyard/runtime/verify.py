@@ -11,6 +11,7 @@ where the notice is: what cannot be is refused, and what cannot be known any mor
 from __future__ import annotations
 
 import json
+from typing import Protocol
 
 from taskyard.errors import NotFound, NotGenuine, clipped, shown
 from taskyard.runtime import outboxes
@@ -23,12 +24,56 @@ from taskyard.typed import NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from taskyard.runtime.notice import Notice
 
 #: What is said about a delivery, not about the job: it may differ from one time to the next.
 _OF_DELIVERY = ("redelivered", "orphaned_from")
+
+
+class Issued(Protocol):
+    """Where the notices are that were issued."""
+
+    def with_id(self, notice_id: str) -> Notice | None:
+        """The notice with this id; None if none was ever issued."""
+        ...
+
+    def of_job(self, job_id: str) -> Iterable[Notice]:
+        """Every notice about a job."""
+        ...
+
+    def is_read(self, notice_id: str) -> bool:
+        """Whether somebody acknowledged it."""
+        ...
+
+    def is_sealed(self, notice: Notice) -> bool:
+        """Whether its check value was made by one who has the key."""
+        ...
+
+
+class IssuedHere(NamedTuple):
+    """The notices of one home."""
+
+    home: str
+
+    def with_id(self, notice_id: str) -> Notice | None:
+        """The notice with this id."""
+        return outboxes.with_id(self.home, notice_id)
+
+    def of_job(self, job_id: str) -> Iterable[Notice]:
+        """Every notice about a job."""
+        return outboxes.of_job(self.home, job_id)
+
+    def is_read(self, notice_id: str) -> bool:
+        """Whether somebody acknowledged it."""
+        return any(box.state(notice_id) == "read" for box in outboxes.boxes(self.home))
+
+    def is_sealed(self, notice: Notice) -> bool:
+        """Whether its check value was made with this home's key."""
+        import hmac
+
+        return hmac.compare_digest(str(notice.news.get("check")), check_value(self.home, notice.news))
 
 
 class Verified(NamedTuple):
@@ -39,11 +84,11 @@ class Verified(NamedTuple):
 
 
 def verify(home: str, given: str | Mapping[str, object]) -> list[Notice]:
-    """The notices in what was given; the arguments and errors are those of `verified`."""
-    return [one.notice for one in verified(home, given)]
+    """The notices in what was given, if this home issued them; the errors are those of `verified`."""
+    return [one.notice for one in verified(IssuedHere(home), given)]
 
 
-def verified(home: str, given: str | Mapping[str, object]) -> list[Verified]:
+def verified(issued: Issued, given: str | Mapping[str, object]) -> list[Verified]:
     """The notices in what was given: XML as models get it, JSON as programs get it, one or several.
 
     Raises:
@@ -51,17 +96,17 @@ def verified(home: str, given: str | Mapping[str, object]) -> list[Verified]:
         NotGenuine: a changed byte, a delivery that never was, or something that is no notice.
     """
     if not isinstance(given, str):
-        return [_verified(home, given)]
+        return [_verified(issued, given)]
     text = given.strip("\n")
     if text.startswith((OPEN, PREAMBLE)):
-        return [Verified(notice) for notice in _in_text(home, text)]
+        return [Verified(notice) for notice in _in_text(issued, text)]
     try:
         found = _records(json.loads(text, object_pairs_hook=_each_once))
     except (ValueError, RecursionError):
         raise NotGenuine("it is neither JSON nor a notice for a model") from None
     if not found:
         raise NotGenuine("there is none in it")
-    return [_verified(home, record) for record in found]
+    return [_verified(issued, record) for record in found]
 
 
 def _each_once(pairs: list[tuple[str, object]]) -> dict[str, object]:
@@ -83,24 +128,24 @@ def _records(value: object) -> list[Mapping[str, object]]:
     return [record for record in found if record is not None]
 
 
-def _verified(home: str, record: Mapping[str, object]) -> Verified:
+def _verified(issued: Issued, record: Mapping[str, object]) -> Verified:
     notice_id = record.get("id")
     if not isinstance(notice_id, str):
         raise NotGenuine("it has no id")
-    notice = outboxes.with_id(home, notice_id)
+    notice = issued.with_id(notice_id)
     if notice is None:
         raise NotFound(f"No notice {shown(notice_id)} was ever issued here.")
-    _check(home, notice)
+    _check(issued, notice)
     said = {name: value for name, value in record.items() if name not in _OF_DELIVERY}
     genuine = {name: value for name, value in to_json(notice).items() if name not in _OF_DELIVERY}
     for expected in (genuine, notice.news):
         if _same(said, expected):
-            return Verified(notice, _unproved_delivery(home, notice, record))
+            return Verified(notice, _unproved_delivery(issued, notice, record))
     changed = [name for name in genuine if name not in said or not _same(said[name], genuine[name])]
     raise NotGenuine(f"it differs from notice {notice_id} in {', '.join(changed) or 'a field that no notice has'}")
 
 
-def _unproved_delivery(home: str, notice: Notice, record: Mapping[str, object]) -> tuple[str, ...]:
+def _unproved_delivery(issued: Issued, notice: Notice, record: Mapping[str, object]) -> tuple[str, ...]:
     """What is said of its delivery, as far as it cannot be known.
 
     Raises:
@@ -109,7 +154,7 @@ def _unproved_delivery(home: str, notice: Notice, record: Mapping[str, object]) 
     unproved: list[str] = []
     if "redelivered" in record:
         said = record["redelivered"]
-        is_read = any(box.state(notice.id) == "read" for box in outboxes.boxes(home))  # which forgets how it came
+        is_read = issued.is_read(notice.id)  # which forgets how it came
         if type(said) is not bool or (said and not notice.redelivered and not is_read):
             raise NotGenuine(f"notice {notice.id} was never delivered a second time")
         if is_read or said != notice.redelivered:  # one that came back was delivered before, and not a second time
@@ -122,20 +167,18 @@ def _unproved_delivery(home: str, notice: Notice, record: Mapping[str, object]) 
     return tuple(unproved)
 
 
-def _check(home: str, notice: Notice) -> None:
+def _check(issued: Issued, notice: Notice) -> None:
     """Refuse a notice on disk that was not made by one who has the key."""
-    import hmac
-
-    if not hmac.compare_digest(str(notice.news.get("check")), check_value(home, notice.news)):
+    if not issued.is_sealed(notice):
         raise NotGenuine(f"the check value of notice {notice.id} does not fit")
 
 
-def _in_text(home: str, text: str) -> list[Notice]:
+def _in_text(issued: Issued, text: str) -> list[Notice]:
     """The notices in a text for a model, which must hold nothing else."""
     left = text.removeprefix(PREAMBLE + "\n")
     found: list[Notice] = []
     while left.startswith(OPEN):
-        notice = _first(home, left)
+        notice = _first(issued, left)
         found.append(notice)
         left = left.removeprefix(body(notice)).removeprefix("\n")
     if not found:
@@ -145,16 +188,16 @@ def _in_text(home: str, text: str) -> list[Notice]:
     return found
 
 
-def _first(home: str, text: str) -> Notice:
+def _first(issued: Issued, text: str) -> Notice:
     """The genuine notice that the text begins with."""
     job_id = text[: text.find(CLOSE)].partition("<task-id>")[2].partition("</task-id>")[0]
-    issued = list(outboxes.of_job(home, job_id)) if is_job_id(job_id) else []
-    if not issued:
+    about = list(issued.of_job(job_id)) if is_job_id(job_id) else []
+    if not about:
         raise NotFound(f"No notice about a job {shown(job_id)} was ever issued here.")
-    for notice in issued:
+    for notice in about:
         words = body(notice)
         if text == words or text.startswith(words + "\n"):
-            _check(home, notice)
+            _check(issued, notice)
             return notice
     raise NotGenuine(f"its words are not those of any notice about job {job_id}")
 

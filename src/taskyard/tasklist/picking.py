@@ -4,48 +4,78 @@ from __future__ import annotations
 
 from taskyard.errors import AgentBusy, Conflict, Damaged, NotFound, NothingFree
 from taskyard.tasklist import rules
-from taskyard.tasklist.extras import priority_of
+from taskyard.tasklist.extras import priority_of, requires_of
 from taskyard.tasklist.graph import open_blockers
+from taskyard.tasklist.model import TaskStatus
 from taskyard.tasklist.overlap import overlaps, refusing
+from taskyard.typed import NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Sequence
 
-    from taskyard.tasklist.model import Act, Task
+    from taskyard.tasklist.model import Act, Decision, Facts, Lease, Task
     from taskyard.tasklist.service import TaskList
     from taskyard.tasklist.store import Rule, TaskStore
 
 
+class Claim(NamedTuple):
+    """All that a claim of a free task is: whose it is from now on, and how."""
+
+    owner: str | None
+    status: TaskStatus
+    lease: Lease | None
+
+
 class InOrder:
-    """The ids of free, ready and suitable tasks, by priority where set, then by id: all of them, or one after another.
+    """The ids of free, ready and suitable tasks, by priority where set, then by id."""
 
-    A store that keeps its free tasks in that order need not look at all others for each claim.
-    """
-
-    def __init__(self, suits: Callable[[Task], bool], *, agent: str | None, policy: str = "off") -> None:
-        self._suits = suits
+    def __init__(self, suits: Callable[[Task], bool] | None = None, *, agent: str | None, policy: str = "off") -> None:
+        """`suits`: which of them; those that require nothing if not given."""
+        self._suits = suits if suits is not None else requires_nothing
         self._agent = agent
         self._policy = policy
+        #: Whether the first task that is offered to everybody is the first of these: a store may know that one.
+        self.is_plain = suits is None and policy != "refuse"
 
     def __call__(self, tasks: Sequence[Task]) -> list[str]:
-        """All of them."""
+        """All of them, of a whole list."""
         by_id = {task.id: task for task in tasks}
         ready = [task for task in rules.free(tasks) if not open_blockers(task, by_id) and self._suits(task)]
         if self._policy == "refuse":
             ready = [task for task in ready if not overlaps(task, tasks, self._agent)]
-        return [task.id for task in sorted(ready, key=place_of)]
+        return [task.id for task in sorted(ready, key=lambda task: (priority_of(task), int(task.id)))]
 
-    def one_by_one(self, free: Iterable[Task], tasks: Mapping[str, Task]) -> Iterator[str] | None:
-        """Those among the free, which come in order; None if it takes a look at everything."""
-        if self._policy == "refuse":
+
+class Pick:
+    """What `claim_next` decides about a task that was free a moment ago."""
+
+    def __init__(self, caller: rules.Caller, *, start: bool, check_busy: bool) -> None:
+        self._caller = caller
+        self._start = start
+        self._check_busy = check_busy
+
+    def __call__(self, facts: Facts) -> Decision:
+        """The rule."""
+        return rules.pick(facts, self._caller, start=self._start, check_busy=self._check_busy)
+
+    @property
+    def claim(self) -> Claim | None:
+        """What it makes of every task that is offered and waits for none; None if that depends on other tasks."""
+        if self._check_busy:
             return None
-        return (task.id for task in free if not open_blockers(task, tasks) and self._suits(task))
+        status = TaskStatus.IN_PROGRESS if self._start else TaskStatus.PENDING
+        return Claim(self._caller.agent, status, self._caller.lease)
 
 
-def place_of(task: Task) -> tuple[int, int]:
-    """Where a free task stands among others."""
-    return priority_of(task), int(task.id)
+def is_offered(task: Task) -> bool:
+    """Whether anybody may have a task once nothing blocks it."""
+    return bool(rules.free([task])) and requires_nothing(task)
+
+
+def requires_nothing(task: Task) -> bool:
+    """Whether it takes no special capability."""
+    return not requires_of(task)
 
 
 def claim_if_idle(

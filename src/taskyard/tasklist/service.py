@@ -129,7 +129,7 @@ class TaskList(Keeping):
         those who name it. `check_busy`: AgentBusy is raised if the agent still owns other open work.
         """
         from taskyard.tasklist.extras import requires_of
-        from taskyard.tasklist.picking import InOrder, claim_if_idle
+        from taskyard.tasklist.picking import InOrder, Pick, claim_if_idle
 
         able = frozenset(several("capabilities", capabilities))
         caller = self._caller(None, self._somebody(agent), seconds=lease, claims=True)
@@ -138,8 +138,8 @@ class TaskList(Keeping):
         def suits(task: Task) -> bool:
             return able.issuperset(requires_of(task)) and (where is None or where(task))
 
-        order = InOrder(suits, agent=caller.agent, policy=policy)
-        rule: Rule = lambda facts: rules.pick(facts, caller, start=start, check_busy=check_busy)  # noqa: E731
+        order = InOrder(suits if able or where is not None else None, agent=caller.agent, policy=policy)
+        rule = Pick(caller, start=start, check_busy=check_busy)
         act = self._act(caller.agent, "start" if start else "claim")
         if check_busy:
             found = claim_if_idle(self.store, order, rule, act, agent=caller.agent, policy=policy)

@@ -28,6 +28,7 @@ def job_json(job: Job) -> dict[str, object]:
         "paused": job.is_paused,
         "disconnected": job.is_disconnected,
         "left_running": job.left_running,
+        "host": job.host_name or None,
         "takes_input": job.takes_input,
         "needs_input": job.needs_input,
         "backgrounded": job.is_backgrounded,

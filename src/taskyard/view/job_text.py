@@ -55,17 +55,26 @@ def job_rows(rows: Sequence[JobRow], *, now: int, columns: int, style: Style = S
     states_wide, ages_wide, costs_wide = (max(map(len, words), default=0) for words in (states, ages, costs))
     names = [f"{_branch(row.depth, style)}{safe(row.job.description)}" for row in rows]
     notes = [_note(row) for row in rows]
-    fixed = 2 + 9 + 2 + states_wide + 2 + ages_wide + 2 + (costs_wide + 2 if costs_wide else 0)
+    hosts = _hosts(rows)
+    hosts_wide = max(map(width, hosts), default=0)
+    fixed = 2 + 9 + 2 + states_wide + 2 + ages_wide + 2 + sum(wide + 2 for wide in (costs_wide, hosts_wide) if wide)
     names_wide, notes_wide = _shares(names, notes, max(columns - fixed, _LEAST_DESCRIPTION))
     lines: list[str] = []
-    for row, status, age, cost, name, note in zip(rows, states, ages, costs, names, notes, strict=True):
+    for row, host, status, age, cost, name, note in zip(rows, hosts, states, ages, costs, names, notes, strict=True):
         money = f"{cost:>{costs_wide}}  " if costs_wide else ""
+        where = f"{padded(host, hosts_wide)}  " if hosts_wide else ""
         shown = cut(name, names_wide, style)
-        line = f"{row.job.id}  {status:<{states_wide}}  {age:>{ages_wide}}  {money}"
+        line = f"{row.job.id}  {where}{status:<{states_wide}}  {age:>{ages_wide}}  {money}"
         rest = painted(cut(note, notes_wide, style), "muted", style) if note and notes_wide else ""
         line += f"{padded(shown, names_wide)}  {rest}" if rest else shown
         lines.append(f"{glyph(look(row.job), style)} {line}")
     return lines
+
+
+def _hosts(rows: Sequence[JobRow]) -> list[str]:
+    """The machine of each job, where there are several: nobody need be told of the only one."""
+    names = [safe(row.job.host_name) for row in rows]
+    return names if len(set(names)) > 1 else [""] * len(rows)
 
 
 def _age(job: Job, now: int) -> str:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from taskyard.cli.command import Args
     from taskyard.cli.parser import Parser
     from taskyard.runtime.jobs import Jobs
+    from taskyard.runtime.looking import Report
     from taskyard.runtime.model import Job
 
 _NONE = "No job is running. Start one: taskyard run -d -- COMMAND; --all shows those that are over."
@@ -31,6 +32,7 @@ _NONE = "No job is running. Start one: taskyard run -d -- COMMAND; --all shows t
 
 def _arguments(parser: Parser) -> None:
     parser.add("-a", "--all", action="store_true", help="Also those that are over.")
+    parser.add("--host", metavar="HOST", help="Only those on this machine, where several share a database.")
     parser.add("--watch", action="store_true", help="Stay, and show every change as it happens.")
 
 
@@ -41,7 +43,13 @@ def _run(args: Args) -> int:
 
         return watch(args, jobs)
     wrong: list[str] = []
-    return show(args, jobs, jobs.list(ended=args.all, report=lambda error: wrong.append(str(error))), wrong)
+    return show(args, jobs, listed(args, jobs, report=lambda error: wrong.append(str(error))), wrong)
+
+
+def listed(args: Args, jobs: Jobs, *, report: Report | None = None) -> list[Job]:
+    """The jobs that are asked for."""
+    found = jobs.list(ended=args.all, report=report)
+    return [job for job in found if args.host in (None, job.host_name)]
 
 
 def show(args: Args, jobs: Jobs, found: Sequence[Job], wrong: Sequence[str] = ()) -> int:
@@ -79,17 +87,21 @@ def rows_of(jobs: Jobs, found: Sequence[Job], *, most: int | None = None) -> lis
 
 
 def _last_line(home: str, job: Job) -> str:
-    return line if (line := agent_line(job)) is not None else last_line(home, job.id)
+    if (line := agent_line(job)) is not None:
+        return line
+    return "" if job.is_far else last_line(home, job.id)  # what it printed is on its machine: `taskyard logs` asks
 
 
 PS = Command(
     _run,
     _arguments,
     "The jobs of this user, whoever started them: state, how long each has run, what it has cost with all inside it,\n"
-    "what it is, what it printed last. Jobs that were started inside another stand below it.",
+    "what it is, what it printed last. Jobs that were started inside another stand below it. Where machines share a\n"
+    "database, those of every machine: one that was not heard of for too long has `disconnected` jobs.",
     examples=(
         "taskyard ps",
         "taskyard ps --watch",
+        "taskyard ps --host forge",
         "taskyard ps --all --json | jq -r '.data[] | [.id, .status] | @tsv'",
     ),
 )

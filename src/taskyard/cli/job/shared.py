@@ -8,7 +8,7 @@ import signal
 from taskyard import config, paths
 from taskyard.errors import TaskyardError
 from taskyard.names import check_name
-from taskyard.runtime.jobs import Jobs
+from taskyard.relay import door
 from taskyard.runtime.model import JobStatus
 from taskyard.surroundings import hook_files
 
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from taskyard.cli.command import Args
     from taskyard.cli.parser import Parser
+    from taskyard.runtime.jobs import Jobs
     from taskyard.runtime.kind import Spec
     from taskyard.runtime.model import Job
 
@@ -37,7 +38,7 @@ def jobs_of(args: Args) -> Jobs:
     """The jobs of this user, for whoever is behind this command line."""
     name = args.by or os.environ.get("TASKYARD_AGENT")
     agent = check_name("an agent", name) if name else None
-    return Jobs(paths.home(), agent=agent, settings=config.load(), hook_files=hook_files, alone=True)
+    return door.jobs(paths.home(), config.load(), agent=agent, hook_files=hook_files, alone=True)
 
 
 def one_job(parser: Parser) -> None:

@@ -33,9 +33,10 @@ def _run(args: Args) -> int:
         raise UsageError("Which job? Give its id, or several, or --all alone. See `taskyard ps`.")
     jobs = jobs_of(args)
     if args.hold:
-        from taskyard.runtime import holding
+        from taskyard import config
+        from taskyard.relay import door
 
-        holding.put_on(jobs.home)
+        door.hold(jobs.home, config.load())
     ids = [job.id for job in jobs.list()] if args.all else args.ids
     stopped = jobs.stop(*ids, grace=args.grace)
     if not stopped:
@@ -59,6 +60,8 @@ def stop_line(stopped: Stopped, style: Style = Style()) -> str:  # noqa: B008  (
     line = ended_line(job, style)
     if stopped.outcome == "already_ended":
         return f"{line}; it had ended already"
+    if stopped.outcome == "host_away":
+        return f"{line}; nothing was done, as {safe(job.host_name)} says nothing"
     if end is None:
         return f"{line}; asked to end, but it has not yet. See `taskyard wait {job.id}`"
     if end.leftovers:
@@ -76,10 +79,10 @@ def stop_line(stopped: Stopped, style: Style = Style()) -> str:  # noqa: B008  (
 
 
 def _release(args: Args) -> int:
-    from taskyard import paths
-    from taskyard.runtime import holding
+    from taskyard import config, paths
+    from taskyard.relay import door
 
-    was = holding.release(paths.home())
+    was = door.release(paths.home(), config.load())
     return answer(args, lambda: {"released": was}, lambda: ["Notices flow again." if was else "Nothing was held back."])
 
 

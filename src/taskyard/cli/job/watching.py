@@ -12,7 +12,7 @@ import select
 import sys
 import time
 
-from taskyard.cli.job.ps import lines_of, rows_of, show
+from taskyard.cli.job.ps import lines_of, listed, rows_of, show
 from taskyard.cli.output import is_terminal, print_line, style
 from taskyard.clock import now_ms
 from taskyard.disk.inotify import Inotify
@@ -46,7 +46,7 @@ def watch(args: Args, jobs: Jobs) -> int:
     drawing = is_terminal(sys.stdout) and not args.as_json
     news = _News(jobs.home)
     wrong: list[str] = []
-    found = jobs.list(ended=args.all, report=lambda error: wrong.append(str(error)))
+    found = listed(args, jobs, report=lambda error: wrong.append(str(error)))
     if not drawing:
         show(args, jobs, found, wrong)
     while True:
@@ -54,7 +54,7 @@ def watch(args: Args, jobs: Jobs) -> int:
             _draw(args, jobs, found)
         sys.stdout.flush()
         news.wait(found, _CLOCK if drawing else _BLIND_LOOK)
-        before, found = found, jobs.list(ended=args.all)
+        before, found = found, listed(args, jobs)
         if args.as_json:
             if found != before:
                 show(args, jobs, found)

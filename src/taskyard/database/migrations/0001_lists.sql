@@ -30,12 +30,16 @@ CREATE TABLE task (
     instance    text,                       -- the holder, if it lives as long as a process does
     until       timestamptz,                -- when the lease ends, if a clock ends it
     blocked_by  bigint[] NOT NULL,          -- as in `body`, for those who fetch a task with its blockers
+    priority    smallint NOT NULL,          -- as in `body`
+    is_offered  boolean NOT NULL,           -- whether anybody may have it once nothing blocks it
     PRIMARY KEY (list, id)
 ) WITH (fillfactor = 80);
 
 CREATE INDEX task_by_tick ON task (list, tick);
 CREATE INDEX task_by_end ON task (list, until) WHERE until IS NOT NULL;
 CREATE INDEX task_by_instance ON task (list, instance) WHERE instance IS NOT NULL;
+
+CREATE INDEX task_by_turn ON task (list, priority, id) WHERE is_offered;
 
 CREATE TABLE change (
     list        integer NOT NULL,
@@ -63,6 +67,8 @@ CREATE TABLE instance (
     host        text NOT NULL,
     until       timestamptz NOT NULL
 ) WITH (fillfactor = 50);
+
+CREATE INDEX instance_by_end ON instance (until);
 
 -- Whether the holder of a task is gone.
 CREATE FUNCTION is_dead(p_instance text, p_until timestamptz) RETURNS boolean
@@ -124,6 +130,8 @@ CREATE FUNCTION commit_change(
     p_owners    text[],
     p_bodies    text[],
     p_blocked   text[],         -- arrays as text, since SQL has none of different lengths
+    p_priority  smallint[],
+    p_offered   boolean[],
     p_leases    text[],
     p_losses    integer[],
     p_instances text[],
@@ -177,17 +185,19 @@ BEGIN
         p_ids[1] := new_id;
     END IF;
 
-    INSERT INTO task AS t (list, id, tick, is_gone, status, owner, created_at, updated_at, body, blocked_by, lease, losses,
-                           instance, until)
+    INSERT INTO task AS t (list, id, tick, is_gone, status, owner, created_at, updated_at, body, blocked_by, priority,
+                           is_offered, lease, losses, instance, until)
     SELECT p_list, w.id, commit_change.tick, w.gone, w.status, w.owner, commit_change.at, commit_change.at, w.body,
-           w.blocked::bigint[], w.lease, w.losses, w.instance, v_now + w.span * interval '1 ms'
-    FROM unnest(p_ids, p_gone, p_statuses, p_owners, p_bodies, p_blocked, p_leases, p_losses, p_instances, p_spans)
-        AS w(id, gone, status, owner, body, blocked, lease, losses, instance, span)
+           w.blocked::bigint[], w.priority, w.offered, w.lease, w.losses, w.instance, v_now + w.span * interval '1 ms'
+    FROM unnest(p_ids, p_gone, p_statuses, p_owners, p_bodies, p_blocked, p_priority, p_offered, p_leases, p_losses,
+                p_instances, p_spans)
+        AS w(id, gone, status, owner, body, blocked, priority, offered, lease, losses, instance, span)
     ON CONFLICT (list, id) DO UPDATE SET
         tick = excluded.tick, is_gone = excluded.is_gone, status = excluded.status, owner = excluded.owner,
         updated_at = CASE WHEN p_told[array_position(p_ids, t.id)] THEN excluded.updated_at ELSE t.updated_at END,
-        body = excluded.body, blocked_by = excluded.blocked_by, lease = excluded.lease, losses = excluded.losses,
-        instance = excluded.instance, until = excluded.until;
+        body = excluded.body, blocked_by = excluded.blocked_by, priority = excluded.priority,
+        is_offered = excluded.is_offered, lease = excluded.lease, losses = excluded.losses, instance = excluded.instance,
+        until = excluded.until;
 
     PERFORM believed(p_instances, p_host, p_silence);
 
@@ -228,6 +238,8 @@ CREATE FUNCTION add_task(
     p_status    text,
     p_owner     text,
     p_body      text,
+    p_priority  smallint,
+    p_offered   boolean,
     p_lease     text,
     p_instance  text,
     p_span      bigint,
@@ -260,90 +272,91 @@ BEGIN
     INSERT INTO change (list, id, at, actor, cause, via, note, op, tasks, statuses, owners, created, bodies)
     VALUES (p_list, v_change, add_task.at, p_actor, p_cause, p_via, p_note, p_op, ARRAY[new_id], ARRAY[p_status],
             ARRAY[p_owner], ARRAY[add_task.at], ARRAY[p_body]);
-    INSERT INTO task (list, id, tick, is_gone, status, owner, created_at, updated_at, body, blocked_by, lease, losses,
-                      instance, until)
-    VALUES (p_list, new_id, v_tick, false, p_status, p_owner, add_task.at, add_task.at, p_body, '{}', p_lease, 0, p_instance,
-            v_now + p_span * interval '1 ms');
+    INSERT INTO task (list, id, tick, is_gone, status, owner, created_at, updated_at, body, blocked_by, priority, is_offered,
+                      lease, losses, instance, until)
+    VALUES (p_list, new_id, v_tick, false, p_status, p_owner, add_task.at, add_task.at, p_body, '{}', p_priority, p_offered,
+            p_lease, 0, p_instance, v_now + p_span * interval '1 ms');
     IF p_instance IS NOT NULL THEN
         PERFORM believed(ARRAY[p_instance], p_host, p_silence);
     END IF;
     PERFORM pg_notify('list_' || p_list, v_tick::text);
 END $$;
 
--- The first of several free tasks that is still free is somebody's from now on; which, and which were passed over because
--- others have them by now. NULL: none is free any more; or `is_old`: something happened since the tick of the look that
--- may have made another task the first, or the first that is free is another than it was seen.
+-- The first task that is offered and waits for none is somebody's from now on; `id` is NULL if there is none. Nothing is
+-- done while the holder of some task has fallen silent (`is_lost`): what it held may be the first. (Those who said that
+-- they go are found by `dead_in`, which looks at every task that is held.)
 CREATE FUNCTION claim_first(
-    p_list      integer,
-    p_since     bigint,         -- the tick of the look that the choice rests on
-    p_ids       bigint[],       -- in the order of choice
-    p_seen      bigint[],       -- tasks the decisions rest on,
-    p_ticks     bigint[],       -- the tick of each as it was seen, and
-    p_of        bigint[],       -- about whom
-    p_status    text,
-    p_owner     text,
-    p_lease     text,
-    p_instance  text,
-    p_span      bigint,
-    p_host      text,
-    p_silence   bigint,
-    p_actor     text,
-    p_cause     text,
-    p_via       text,
-    p_note      text,
-    p_op        uuid,
-    OUT id      bigint,
-    OUT at      bigint,
-    OUT passed  bigint[],
-    OUT is_old  boolean
+    p_list         integer,
+    p_status       text,
+    p_owner        text,
+    p_lease        text,
+    p_instance     text,
+    p_span         bigint,
+    p_host         text,
+    p_silence      bigint,
+    p_actor        text,
+    p_cause        text,
+    p_via          text,
+    p_note         text,
+    p_op           uuid,
+    OUT is_lost    boolean,
+    OUT id         bigint,
+    OUT created_at bigint,
+    OUT at         bigint,
+    OUT body       text
 )
 LANGUAGE plpgsql AS $$
 DECLARE
     v_list   list%ROWTYPE;
     v_task   task%ROWTYPE;
-    v_id     bigint;
+    v_silent text;
     v_now    timestamptz;
 BEGIN
     PERFORM pg_advisory_xact_lock_shared(7265834, p_list);
-    is_old := false;
-    passed := '{}';
-    -- The task first, then the list: whoever waits for the list has a task of its own already.
-    FOREACH v_id IN ARRAY p_ids LOOP
-        SELECT * INTO v_task FROM task t WHERE t.list = p_list AND t.id = v_id FOR UPDATE SKIP LOCKED;
-        EXIT WHEN FOUND AND NOT v_task.is_gone AND v_task.owner IS NULL AND v_task.status = 'pending';
-        passed := passed || v_id;
-        v_id := NULL;
+    v_now := clock_timestamp();
+    is_lost := EXISTS (SELECT FROM task t WHERE t.list = p_list AND t.until < v_now);
+    FOR v_silent IN SELECT i.id FROM instance i WHERE i.until < v_now LOOP  -- few, however much is held
+        is_lost := is_lost OR EXISTS (SELECT FROM task t WHERE t.list = p_list AND t.instance = v_silent);
     END LOOP;
-    IF v_id IS NOT NULL THEN
-        PERFORM pg_advisory_xact_lock(7265835, p_list);
+    IF is_lost THEN
+        RETURN;
     END IF;
-    SELECT c.at, c.tasks[1] INTO at, id FROM change c WHERE c.op = p_op;
-    IF FOUND OR v_id IS NULL THEN  -- found: the same request, whose answer was lost
+    LOOP
+        -- The task first, then the right to write: whoever waits for that has a task of its own already.
+        SELECT * INTO v_task FROM task t
+        WHERE t.list = p_list AND t.is_offered AND (t.blocked_by = '{}' OR NOT EXISTS (
+            SELECT FROM task b
+            WHERE b.list = p_list AND b.id = ANY (t.blocked_by) AND NOT b.is_gone AND b.status <> 'completed'
+        ))
+        ORDER BY t.priority, t.id LIMIT 1 FOR UPDATE OF t SKIP LOCKED;
+        IF NOT FOUND THEN
+            EXIT;
+        END IF;
+        PERFORM pg_advisory_xact_lock(7265835, p_list);
+        -- What it waits for may have been opened again before we could write; from now on it cannot.
+        EXIT WHEN v_task.blocked_by = '{}' OR NOT EXISTS (
+            SELECT FROM task b
+            WHERE b.list = p_list AND b.id = ANY (v_task.blocked_by) AND NOT b.is_gone AND b.status <> 'completed'
+        );
+    END LOOP;
+    SELECT c.at, c.tasks[1], c.created[1], c.bodies[1] INTO at, id, created_at, body FROM change c WHERE c.op = p_op;
+    IF FOUND OR v_task.id IS NULL THEN  -- found: the same request, whose answer was lost
         RETURN;
     END IF;
     SELECT * INTO v_list FROM list l WHERE l.id = p_list;
-    -- A task that somebody else began is of no interest; one that is free again, new, done or gone may change the order.
-    is_old := v_list.tick > p_since AND EXISTS (
-        SELECT FROM task t WHERE t.list = p_list AND t.tick > p_since
-            AND (t.is_gone OR t.owner IS NULL OR t.status = 'completed')
-    ) OR EXISTS (
-        SELECT FROM unnest(p_seen, p_ticks, p_of) AS s(id, tick, about)
-        LEFT JOIN task t ON t.list = p_list AND t.id = s.id
-        WHERE s.about = v_id AND coalesce(t.tick, 0) <> s.tick
-    );
-    IF is_old THEN
-        RETURN;
-    END IF;
     v_now := clock_timestamp();
-    id := v_id;
+    id := v_task.id;
+    created_at := v_task.created_at;
+    body := v_task.body;
     at := floor(extract(epoch FROM v_now) * 1000);
     UPDATE task t SET tick = v_list.tick + 1, status = p_status, owner = p_owner, updated_at = claim_first.at,
-        lease = p_lease, instance = p_instance, until = v_now + p_span * interval '1 ms'
-    WHERE t.list = p_list AND t.id = v_id;
+        is_offered = false, lease = p_lease, instance = p_instance, until = v_now + p_span * interval '1 ms'
+    WHERE t.list = p_list AND t.id = v_task.id;
     INSERT INTO change (list, id, at, actor, cause, via, note, op, tasks, statuses, owners, created, bodies)
-    VALUES (p_list, v_list.changes, claim_first.at, p_actor, p_cause, p_via, p_note, p_op, ARRAY[v_id], ARRAY[p_status],
-            ARRAY[p_owner], ARRAY[v_task.created_at], ARRAY[v_task.body]);
-    UPDATE list l SET tick = v_list.tick + 1, changes = v_list.changes + 1, changed_at = claim_first.at WHERE l.id = p_list;
+    VALUES (p_list, v_list.changes, claim_first.at, p_actor, p_cause, p_via, p_note, p_op, ARRAY[v_task.id],
+            ARRAY[p_status], ARRAY[p_owner], ARRAY[v_task.created_at], ARRAY[v_task.body]);
+    UPDATE list l SET tick = v_list.tick + 1, changes = v_list.changes + 1, changed_at = claim_first.at
+    WHERE l.id = p_list;
     IF p_instance IS NOT NULL AND NOT EXISTS (
         SELECT FROM instance i WHERE i.id = p_instance AND i.until > v_now + p_silence * interval '0.9 ms'
     ) THEN

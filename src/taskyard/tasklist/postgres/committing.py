@@ -16,18 +16,31 @@ from taskyard.tasklist import planning
 from taskyard.tasklist.model import Act, Draft, Lease, Task
 from taskyard.tasklist.planning import Plan
 from taskyard.tasklist.postgres.mirror import Mirror
+from taskyard.tasklist.postgres.rows import lease_of, task_of
 from taskyard.tasklist.postgres.view import ListView
-from taskyard.tasklist.postgres.writes import ADD, COMMIT, Write, add_values, commit_values, new_op, writes
+from taskyard.tasklist.postgres.writes import (
+    ADD,
+    CLAIM,
+    COMMIT,
+    Write,
+    add_values,
+    claim_values,
+    commit_values,
+    new_op,
+    writes,
+)
 from taskyard.typed import NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import uuid
     from collections.abc import Callable, Collection
+    from typing import LiteralString
 
     from taskyard.config import Settings
     from taskyard.database.connection import Link
     from taskyard.database.pool import Database
+    from taskyard.tasklist.picking import Claim
     from taskyard.tasklist.postgres.mirror import Ask, Known
 
     #: Plans on a view.
@@ -41,6 +54,14 @@ _TRIES, _PAUSE = 6, 0.01
 
 #: The most that a transaction which holds the list is tried: the dead that it finds are released outside of it.
 _HELD_TRIES = 20
+
+
+_HOLDERS: LiteralString = """
+    SELECT dead_in(l.id), h.lease FROM list l LEFT JOIN LATERAL (
+        SELECT DISTINCT ON (t.instance) t.lease FROM task t JOIN instance i ON i.id = t.instance AND i.host = %s
+        WHERE t.list = l.id AND t.instance IS NOT NULL ORDER BY t.instance
+    ) h ON true WHERE l.name = %s
+"""
 
 
 class Planned(NamedTuple):
@@ -86,6 +107,12 @@ class Committing:
             self.mirror.list_id = int(self.database.ask("SELECT list_named(%s)", [self.name])[0][0])
         return self.mirror.list_id
 
+    def holders(self) -> tuple[list[int], list[Lease]]:
+        """Tasks whose holders are gone by the server's clock, and a lease of each holder on this machine."""
+        rows = self.database.ask(_HOLDERS, [self.host, self.name])
+        leases = [lease_of(text) for _, text in rows if text is not None]
+        return (rows[0][0] if rows else []), [lease for lease in leases if lease is not None]
+
     # -- writing -------------------------------------------------------------------------------
 
     def reserve(self) -> str:
@@ -100,6 +127,15 @@ class Committing:
         )
         new_id, at = self.database.ask(ADD, values)[0]
         return task._replace(id=str(new_id), created_at=at, updated_at=at, lease=lease)
+
+    def claim_first(self, claim: Claim, act: Act) -> tuple[bool, Task | None]:
+        """The first task that is offered to everybody, claimed; and whether somebody who is gone holds another."""
+        values = claim_values(self.list_id(), claim, act, new_op(), host=self.host, silence=self.silence)
+        is_lost, number, created, at, body = self.database.ask(CLAIM, values)[0]
+        if number is None:
+            return is_lost, None
+        task = task_of(str(number), body, claim.status.value, claim.owner, created, at)
+        return False, task._replace(lease=claim.lease)
 
     def carry_out(self, act: Act, plan: Planner, ids: Collection[str], release: Release) -> Planned:
         """Plan until the plan holds.

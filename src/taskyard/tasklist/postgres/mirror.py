@@ -8,21 +8,16 @@ happened since the last one, however long the list is. Until then single tasks a
 from __future__ import annotations
 
 import threading
-from bisect import bisect_left, insort
-from collections.abc import Mapping
 
-from taskyard.tasklist.model import Listing, Task
-from taskyard.tasklist.picking import place_of
+from taskyard.tasklist.model import Listing
 from taskyard.tasklist.postgres.rows import COLUMNS, Row, row
-from taskyard.tasklist.rules import free
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Collection, Iterable, Sequence
     from typing import Any, LiteralString
 
     from taskyard.database.pool import Database
-    from taskyard.tasklist.model import Lease
 
     #: Asks one statement.
     Ask = Callable[[LiteralString, Sequence[object]], list[Any]]
@@ -52,49 +47,16 @@ class Known(dict[str, Row]):
         self.tick = 0  #: of the list
         self.is_whole = False  #: whether there are no others
         self.dead: frozenset[str] = frozenset()  #: whose holders are gone, by the server's clock
-        #: What may be claimed, blockers aside, in order.
-        self.free: list[tuple[int, int]] = list(before.free) if before is not None else []
-        #: Who holds what for as long as a process lives.
-        self.held: dict[str, Lease] = dict(before.held) if before is not None else {}
+        #: Which instance holds what for as long as its process lives.
+        self.held: dict[str, str] = dict(before.held) if before is not None else {}
 
     def put(self, task_id: str, row: Row) -> None:
         """Take in that a task is different now."""
-        before = self.get(task_id)
-        was, now = _place(before), _place(row)
-        if was != now:
-            if was is not None:
-                del self.free[bisect_left(self.free, was)]
-            if now is not None:
-                insort(self.free, now)
-        if row.lease is not None and row.lease.kind == "process":
-            self.held[task_id] = row.lease
+        if row.instance is not None:
+            self.held[task_id] = row.instance
         else:
             self.held.pop(task_id, None)
         self[task_id] = row
-
-
-def _place(row: Row | None) -> tuple[int, int] | None:
-    """Where a task stands among the free; None if it is not."""
-    return place_of(row.task) if row is not None and not row.is_gone and free([row.task]) else None
-
-
-class Tasks(Mapping[str, Task]):
-    """The tasks that are there, of what is known."""
-
-    def __init__(self, known: Known) -> None:
-        self._known = known
-
-    def __getitem__(self, task_id: str) -> Task:
-        found = self._known[task_id]
-        if found.is_gone:
-            raise KeyError(task_id)
-        return found.task
-
-    def __iter__(self) -> Iterator[str]:
-        return (task_id for task_id, row in self._known.items() if not row.is_gone)
-
-    def __len__(self) -> int:
-        return sum(1 for _ in self)
 
 
 class Mirror:

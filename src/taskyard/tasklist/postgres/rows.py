@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 #: What is read of a task, in the order that `row` takes it.
 COLUMNS: LiteralString = (
-    "t.id, t.tick, t.is_gone, t.status, t.owner, t.created_at, t.updated_at, t.body, t.lease, t.losses"
+    "t.id, t.tick, t.is_gone, t.status, t.owner, t.created_at, t.updated_at, t.body, t.lease, t.losses, t.instance"
 )
 
 #: What is read of a change, in the order that `change` takes it.
@@ -37,21 +37,26 @@ class Row(NamedTuple):
     is_gone: bool
     task: Task  #: as it is, or last was
     body: str
-    lease: Lease | None  #: who holds it, dead or alive
+    lease_text: str | None
     losses: int
+    instance: str | None  #: who holds it, if that one lives as long as a process does
+
+    @property
+    def lease(self) -> Lease | None:
+        """Who holds it, dead or alive; read when somebody asks, as most are never asked about."""
+        return None if self.lease_text is None else current(self.task, lease_of(self.lease_text))
 
 
 def row(columns: Sequence[Any], before: Row | None = None) -> tuple[str, Row]:
     """The id and the task in `COLUMNS`; `before`: as it was known, of which most stays as it is."""
-    number, tick, is_gone, status, owner, created, updated, body, lease, losses = columns
+    number, tick, is_gone, status, owner, created, updated, body, lease, losses, instance = columns
     task_id = str(number)
     if before is not None and before.body == body:
         same = before.task
         task = same._replace(owner=owner, status=_STATUS[status], created_at=created, updated_at=updated)
     else:
         task = task_of(task_id, body, status, owner, created, updated)
-    held = None if lease is None else lease_from(as_object(json.loads(lease)) or {})
-    return task_id, Row(tick, is_gone, task, body, current(task, held), losses)
+    return task_id, Row(tick, is_gone, task, body, lease, losses, instance)
 
 
 def task_of(task_id: str, body: str, status: str, owner: str | None, created: int, updated: int) -> Task:
@@ -88,6 +93,11 @@ def body_of(task: Task) -> str:
         "metadata": task.metadata or None,
     }
     return _encode({name: value for name, value in fields.items() if value is not None})
+
+
+def lease_of(text: str) -> Lease | None:
+    """The lease in a text."""
+    return lease_from(as_object(json.loads(text)) or {})
 
 
 def lease_text(lease: Lease | None) -> str | None:

@@ -14,14 +14,16 @@ from __future__ import annotations
 
 import threading
 
+from taskyard.clock import elapsed
 from taskyard.errors import Conflict, StoreAway, TaskNotFound
-from taskyard.tasklist import planning, rules
-from taskyard.tasklist.model import Act, Change, Draft, Facts, Lease, Links, Listing, Task, loss_of
+from taskyard.tasklist import planning
+from taskyard.tasklist.model import Act, Change, Draft, Facts, Lease, Links, Listing, Task
 from taskyard.tasklist.parents import parent_in
+from taskyard.tasklist.picking import InOrder, Pick
 from taskyard.tasklist.planning import Plan, current
 from taskyard.tasklist.postgres.adopting import adopt
-from taskyard.tasklist.postgres.claiming import Claiming, NotPlain
 from taskyard.tasklist.postgres.committing import Committing
+from taskyard.tasklist.postgres.holding import Holding
 from taskyard.tasklist.postgres.rows import CHANGE, change
 
 TYPE_CHECKING = False
@@ -31,13 +33,19 @@ if TYPE_CHECKING:
     from taskyard.config import Settings
     from taskyard.database.pool import Database
     from taskyard.tasklist.graph import Edge
+    from taskyard.tasklist.picking import Claim
     from taskyard.tasklist.postgres.committing import Planned, Planner
-    from taskyard.tasklist.postgres.mirror import Known
     from taskyard.tasklist.postgres.view import ListView
     from taskyard.tasklist.store import Rule
 
 #: Changes that are read at once.
 _MANY = 1000
+
+#: Seconds after which whoever claims one task after the other asks the kernel again who of this machine is gone.
+_LOOK_EVERY = 1.0
+
+#: How often what the dead held is brought back before one is told that nothing is free.
+_LOOKS = 5
 
 
 class PostgresStore:
@@ -63,40 +71,24 @@ class PostgresStore:
         """
         self.name = name
         self._database = database
-        self._settings = settings
-        self._alive = alive
         self._believe = believe
         self._commits = Committing(database, name, settings)
         self._mirror = self._commits.mirror
-        self._claiming = Claiming(self._commits, self._up_to_date, self._orphans)
-        self._on_aside: Callable[[Task], None] = lambda _: None
+        self._holding = Holding(self._commits, alive, most_losses=settings.lease_losses)
         self._woken: dict[tuple[str, int], int] = {}
 
     # -- reading -------------------------------------------------------------------------------
 
     def get(self, task_id: str) -> Task:
         """One task, with its lease."""
-        view = self._settled([task_id])
+        view = self._holding.settled([task_id])
         return planning.existing(view, task_id)._replace(lease=view.lease(task_id))
 
     def list(self) -> Listing:
         """Everything on the list; what the dead held is back in the pool."""
-        self._up_to_date()
+        if self._holding.release_dead(self._mirror.everything()):
+            self._mirror.everything()
         return self._mirror.listing()
-
-    def _up_to_date(self) -> Known:
-        """Everything as it is now; what the dead held is back in the pool."""
-        known = self._mirror.everything()
-        suspects = [*known.dead, *self._orphans(known)]
-        if suspects and self._release(self._commits.view_of(known, fresh=True), suspects):
-            known = self._mirror.everything()
-        return known
-
-    def _orphans(self, known: Known) -> Sequence[str]:
-        """The tasks of holders that are gone by the word of our own kernel, which is asked once about each."""
-        holders = {lease.lock: lease for lease in known.held.values()}
-        gone = {lock for lock, lease in holders.items() if self._alive(lease) is False}
-        return [task_id for task_id, lease in known.held.items() if lease.lock in gone] if gone else ()
 
     def waiting_for(self, task_id: str) -> Sequence[str]:
         """Who waits for a task: both sides of a dependency are written at once, so its own word counts."""
@@ -149,7 +141,7 @@ class PostgresStore:
 
     def listen(self, on_aside: Callable[[Task], None]) -> None:
         """Be told of tasks that are set aside."""
-        self._on_aside = on_aside
+        self._holding.on_aside = on_aside
 
     def close(self) -> None:
         """Nothing is open that is ours alone."""
@@ -166,7 +158,7 @@ class PostgresStore:
             return self._held(self._commits.add(draft, act, lease))
         others = [*draft.blocks, *draft.blocked_by]
         if task_id is None:
-            planning.created(self._settled(others), "0", draft, lease)  # what is refused spends no id
+            planning.created(self._holding.settled(others), "0", draft, lease)  # what is refused spends no id
             task_id = self.reserve()
         new_id = task_id
         done = self._change(act, lambda view: planning.created(view, new_id, draft, lease), others)
@@ -188,16 +180,26 @@ class PostgresStore:
 
     def claim_next(self, order: Callable[[Sequence[Task]], Sequence[str]], rule: Rule, act: Act) -> Task | None:
         """The first task, in the order given, that `rule` accepts."""
-        try:
-            found = self._claiming.claim_next(order, rule, act)
-            return None if found is None else self._held(found)
-        except NotPlain:
-            pass
+        claim = rule.claim if isinstance(rule, Pick) and isinstance(order, InOrder) and order.is_plain else None
+        if claim is not None:
+            return self._claim_first(claim, act)
         for task_id in order(self.list()):
             try:
                 return self.update(task_id, rule, act)
             except (Conflict, TaskNotFound):
                 continue  # somebody was quicker, or it is not to be had
+        return None
+
+    def _claim_first(self, claim: Claim, act: Act) -> Task | None:
+        """The first task that is offered to everybody: the server knows it, and has it claimed by one and no other."""
+        if elapsed() - self._holding.asked_at > _LOOK_EVERY:
+            self._holding.release_all()
+        for _ in range(_LOOKS):
+            is_lost, found = self._commits.claim_first(claim, act)
+            if found is not None:
+                return self._held(found)
+            if not self._holding.release_all() and not is_lost:
+                return None  # nobody who is gone holds anything either
         return None
 
     def link(self, edges: Sequence[Edge], act: Act) -> None:
@@ -245,35 +247,8 @@ class PostgresStore:
             self._believe(task.lease)
         return task
 
-    # -- who is gone -----------------------------------------------------------------------------
-
     def _change(self, act: Act, plan: Planner, ids: Collection[str]) -> Planned:
-        return self._commits.carry_out(act, plan, ids, lambda view: self._release(view, ids))
-
-    def _settled(self, ids: Collection[str]) -> ListView:
-        """Some tasks as they are now; what the dead held of them is back in the pool."""
-        view = self._commits.view(ids, fresh=True)
-        return self._commits.view(ids, fresh=True) if self._release(view, ids) else view
-
-    def _release(self, view: ListView, ids: Collection[str]) -> bool:
-        """Give back what the dead held of some tasks, each as a change of its own; whether there was anything."""
-        lost = [(task_id, lease) for task_id in ids if (lease := self._lost(view, task_id)) is not None]
-        for task_id, lease in lost:
-            row = view.row(task_id)
-            assert row is not None, "what is held is there"
-            losses = row.losses + 1
-            back = rules.lose(row.task, losses=losses, most=self._settings.lease_losses)
-            told = loss_of(lease, losses)
-            if self._commits.give_back(view, back, losses, told, only_dead=view.is_dead(task_id)) and back.is_held:
-                self._on_aside(back)
-        return bool(lost)
-
-    def _lost(self, view: ListView, task_id: str) -> Lease | None:
-        """The lease of a task whose holder is gone: by the server's clock, or by the word of our own kernel."""
-        lease = view.lease(task_id)
-        if lease is None or view.is_dead(task_id):
-            return lease
-        return lease if lease.kind == "process" and self._alive(lease) is False else None
+        return self._commits.carry_out(act, plan, ids, lambda view: self._holding.release(view, ids))
 
 
 def _ends(edges: Sequence[Edge]) -> Sequence[str]:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import uuid
 
 from taskyard.clock import now_ms
-from taskyard.tasklist.model import Act, Lease, Task, TaskStatus
+from taskyard.tasklist.extras import priority_of
+from taskyard.tasklist.model import Act, Lease, Task
+from taskyard.tasklist.picking import is_offered
 from taskyard.tasklist.planning import current, losses_after
 from taskyard.tasklist.postgres.rows import body_of, lease_text
 from taskyard.typed import NamedTuple
@@ -15,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from typing import LiteralString
 
+    from taskyard.tasklist.picking import Claim
     from taskyard.tasklist.postgres.view import ListView
 
 
@@ -30,15 +33,14 @@ class Write(NamedTuple):
 
 
 COMMIT: LiteralString = (
-    "SELECT tick, new_id, at FROM commit_change(%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s,"
-    " %s, %s, %s, %s, %s, %s)"
+    "SELECT tick, new_id, at FROM commit_change(%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s,"
+    " %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)"
 )
 
-ADD: LiteralString = "SELECT new_id, at FROM add_task(%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)"
+ADD: LiteralString = "SELECT new_id, at FROM add_task(%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)"
 
 CLAIM: LiteralString = (
-    "SELECT id, at, passed, is_old FROM claim_first(%s, %s, %s::bigint[], %s::bigint[], %s::bigint[], %s::bigint[], %s,"
-    " %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)"
+    "SELECT is_lost, id, created_at, at, body FROM claim_first(%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)"
 )
 
 
@@ -89,7 +91,9 @@ def commit_values(
         [write.task.status.value for write in writes],
         [write.task.owner for write in writes],
         [body_of(write.task) for write in writes],
-        [_array(write.task.blocked_by) for write in writes],
+        ["{" + ",".join(write.task.blocked_by) + "}" for write in writes],
+        [priority_of(write.task) for write in writes],
+        [not write.is_gone and is_offered(write.task) for write in writes],
         [lease_text(write.lease) for write in writes],
         [write.losses for write in writes],
         [instance_of(write.lease) for write in writes],
@@ -110,6 +114,8 @@ def add_values(
         task.status.value,
         task.owner,
         body_of(task),
+        priority_of(task),
+        is_offered(task),
         lease_text(lease),
         instance_of(lease),
         span_of(lease),
@@ -118,11 +124,6 @@ def add_values(
         *act,
         op,
     ]
-
-
-def _array(numbers: Sequence[str]) -> str:
-    """Numbers as the server reads them, in a tenth of the time that the driver takes to make an array."""
-    return "{" + ",".join(numbers) + "}"
 
 
 def instance_of(lease: Lease | None) -> str | None:
@@ -135,40 +136,15 @@ def span_of(lease: Lease | None) -> int | None:
     return lease.expires - now_ms() if lease is not None and lease.expires is not None else None
 
 
-def is_plain_claim(before: Task, after: Task) -> bool:
-    """Whether a task is only somebody's from now on, and nothing else is different."""
-    return before.owner is None and before._replace(owner=after.owner, status=after.status) == after._replace(
-        lease=None
-    )
-
-
-def claim_values(
-    list_id: int,
-    since: int,
-    ids: Sequence[str],
-    seen: Sequence[tuple[str, int, str]],
-    status: TaskStatus,
-    lease: Lease | None,
-    owner: str | None,
-    act: Act,
-    op: uuid.UUID,
-    *,
-    host: str,
-    silence: float,
-) -> list[object]:
-    """The values of `CLAIM`; `seen`: tasks, their ticks, and about whom they were looked at."""
+def claim_values(list_id: int, claim: Claim, act: Act, op: uuid.UUID, *, host: str, silence: float) -> list[object]:
+    """The values of `CLAIM`."""
     return [
         list_id,
-        since,
-        _array(ids),
-        _array([task_id for task_id, _, _ in seen]),
-        _array([str(tick) for _, tick, _ in seen]),
-        _array([about for _, _, about in seen]),
-        status.value,
-        owner,
-        lease_text(lease),
-        instance_of(lease),
-        span_of(lease),
+        claim.status.value,
+        claim.owner,
+        lease_text(claim.lease),
+        instance_of(claim.lease),
+        span_of(claim.lease),
         host,
         round(silence * 1000),
         *act,

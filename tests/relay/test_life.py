@@ -1,0 +1,171 @@
+"""The relay as a process: one for a home, there when it is needed, gone when it is not, and nothing of ours in it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+from support.hosts import Machine, Machines
+from support.wait import until
+from taskyard.disk.kernel_lock import is_held
+from taskyard.kinds.shell import Shell
+from taskyard.relay import life, upkeep
+from taskyard.relay.summon import COMES, lock_path, summon
+
+pytestmark = pytest.mark.req("X-01")
+
+
+def test_whoever_asks_at_once_gets_one_relay(forge: Machine) -> None:
+    forge.jobs()
+    made: list[bool] = []
+    asking = [
+        threading.Thread(target=lambda: made.append(summon(forge.home, forge.address)), daemon=True) for _ in range(16)
+    ]
+    for one in asking:
+        one.start()
+    for one in asking:
+        one.join(20)
+
+    assert made.count(True) == 1
+    first = forge.relay_pid()
+    assert not summon(forge.home, forge.address)
+    until(lambda: not is_held(lock_path(forge.home), COMES))
+    assert forge.relay_pid() == first
+
+
+def test_a_command_line_which_has_next_to_nothing_open_brings_a_relay(forge: Machine, desk: Machine) -> None:
+    forge.run("ps")  # be on that machine
+    words = [sys.executable, "-m", "taskyard", "run", "-d", "--", "sleep", "60"]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=30, check=True)
+
+    until(lambda: [job.id for job in desk.jobs().list()] == [done.stdout.strip()])
+
+
+def test_a_relay_has_nothing_of_whoever_started_it(forge: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SECRET_OF_OURS", "1")
+    monkeypatch.setenv("TASKYARD_JOB", "b00000000")
+    monkeypatch.setenv("TASKYARD_AGENT", "ada")
+    reading, writing = os.pipe()
+    os.set_inheritable(writing, True)
+    try:
+        forge.jobs().summon()
+        pid = forge.relay_pid()
+    finally:
+        os.close(writing)
+    os.set_blocking(reading, False)
+    assert os.read(reading, 1) == b"", "nobody else has the other end"
+    os.close(reading)
+    words = Path(f"/proc/{pid}/cmdline").read_bytes().decode()
+    env = Path(f"/proc/{pid}/environ").read_bytes().decode()
+    assert "postgresql" not in words
+    assert "SECRET_OF_OURS" not in env and "TASKYARD_JOB" not in env and "TASKYARD_AGENT" not in env
+    assert os.getsid(pid) != os.getsid(0)
+    assert os.readlink(f"/proc/{pid}/cwd") == "/"
+    assert [os.readlink(f"/proc/{pid}/fd/{fd}") for fd in (0, 1, 2)] == ["/dev/null"] * 3
+
+
+def test_a_relay_that_has_nothing_to_do_ends_and_says_so(
+    forge: Machine, desk: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(life, "LINGER", 0.2)
+    jobs = forge.jobs()
+    job = jobs.start(Shell("true"))
+    forge.kill_relay(signal.SIGTERM)
+
+    before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)}
+    try:
+        until(lambda: not forge.has_relay)
+        assert life.run(forge.host, forge.database, forge.settings), "it was us"
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+    assert not forge.has_relay
+    assert desk.jobs().get(job.id).is_final
+    far = desk.jobs().find(job.id)
+    assert far is not None and not far.is_heard, "nobody need wait for it to fall silent"
+
+
+def test_where_there_is_one_another_leaves_at_once(forge: Machine) -> None:
+    forge.jobs().start(Shell("sleep 60"))
+    forge.relay_pid()
+
+    assert life.run(forge.host, forge.database, forge.settings) is False
+
+
+def test_what_comes_while_a_relay_goes_is_seen_by_it_or_brings_another(
+    forge: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever starts a job looks at the lock after; the relay looks for jobs after it gave the lock back."""
+    monkeypatch.setattr(life, "LINGER", 0.0)
+    jobs = forge.jobs()
+    farewells: list[str] = []
+
+    def farewell(*_: object) -> None:
+        if not farewells:  # the lock is still ours: whoever starts a job now starts no relay
+            farewells.append(jobs.start(Shell("true")).id)
+            jobs.wait_all(farewells, timeout=20)
+
+    monkeypatch.setattr(upkeep, "farewell", farewell)
+    before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)}
+    try:
+        assert life.run(forge.host, forge.database, forge.settings)
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+    assert forge.database.ask("SELECT is_final FROM job WHERE id = ANY(%s)", [farewells]) == [(True,)]
+
+
+def test_a_claim_made_inside_a_job_is_believed_for_as_long_as_the_job_lives(machines: Machines) -> None:
+    forge = machines("forge", silence=1.0)
+    jobs = forge.jobs()
+    forge.run("task", "add", "Port the importer", "--list", "plan")
+    job = jobs.start(Shell(f"{sys.executable} -m taskyard task claim 1 --by ada --list plan && sleep 60"))
+    alive = "SELECT bool_and(until > clock_timestamp()) FROM instance WHERE id = %s"
+    until(lambda: forge.run("task", "show", "1", "--list", "plan", "--json").data["owner"] == "ada", timeout=20)
+
+    began = forge.database.ask("SELECT clock_timestamp()")[0][0]
+    beyond = "SELECT clock_timestamp() > %s + interval '2.5 seconds'"
+    while not forge.database.ask(beyond, [began])[0][0]:
+        assert forge.database.ask(alive, [job.id]) == [(True,)]
+    assert forge.run("task", "show", "1", "--list", "plan", "--json").data["owner"] == "ada"
+
+    jobs.stop(job.id, grace=0)
+    until(lambda: forge.run("task", "show", "1", "--list", "plan", "--json").data["owner"] is None, timeout=20)
+
+
+def test_a_job_that_is_gone_from_its_machine_is_lost(forge: Machine, desk: Machine) -> None:
+    jobs = forge.jobs()
+    job = jobs.start(Shell("sleep 60"))
+    until(lambda: desk.jobs().list())
+    forge.kill_relay()
+    jobs.stop(job.id, grace=0)
+    shutil.rmtree(Path(forge.home) / "jobs" / job.id)
+
+    summon(forge.home, forge.address)
+
+    end = desk.jobs().wait(job.id, timeout=10).end
+    assert end is not None and (end.cause, end.error) == ("lost", "its machine knows nothing of it any more")
+
+
+def test_a_stream_of_events_that_begins_anew_is_forwarded_on(forge: Machine) -> None:
+    jobs = forge.jobs()
+    for _ in range(2):
+        jobs.run(Shell("true"), timeout=20)
+    until(lambda: len(list(forge.events(0))) == 4)
+    forge.kill_relay()
+    for segment in (Path(forge.home) / "events").iterdir():
+        segment.unlink()
+
+    jobs.run(Shell("true"), timeout=20)
+
+    until(lambda: len(list(forge.events(0))) == 6)
+    assert forge.database.ask("SELECT stream, count(*) FROM event GROUP BY 1 ORDER BY 1") == [(0, 4), (1, 2)]
