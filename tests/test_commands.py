@@ -224,8 +224,15 @@ def test_no_descriptor_and_no_zombie_stays(tmp_path: Path) -> None:
     for command, timeout in (("true", 30.0), ("sleep 30", 0.05), ("kill -9 $$", 30.0)):
         run(command, tmp_path, stdin=b"x" * 100_000, timeout=timeout)
     assert open_descriptors() == before
-    with pytest.raises(ChildProcessError):
-        os.waitpid(-1, os.WNOHANG)
+    assert not has_ended_child()
+
+
+def has_ended_child() -> bool:
+    """Whether a child of this process ended and nobody took note; one that runs is some fixture's."""
+    try:
+        return os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
+    except ChildProcessError:
+        return False
 
 
 @pytest.mark.req("L-21")

@@ -41,7 +41,7 @@ SILENCE, CUT = 2.0, 3.5
 DEATHS = 2.0 if FULL else 0.7
 
 #: The longest that work on one task takes, in seconds.
-WORK = 0.5 if FULL else 0.02
+WORK = 0.5 if FULL else 0.3
 
 
 @pytest.mark.req("X-01", "L-09", "L-10")
@@ -89,7 +89,7 @@ class _Crew:
         races = [self._hire(machine) for machine in self._group for _ in range(EACH)]
         for race, _ in races:
             race.go()
-        next_death, next_cut, mend_at = _in(DEATHS), _in(0.3), 0.0
+        next_death, next_cut, mend_at = _in(DEATHS), _in(0.8), 0.0
         while not any(race.has_ended() for race, machine in races if machine is not unlucky):
             now = time.monotonic()
             if mend_at and now > mend_at:
@@ -123,8 +123,8 @@ class _Crew:
         def work(racer: Racer) -> None:
             os.environ["TASKYARD_HOME"] = str(self._folder / machine.name)
             processes._host = f"{machine.name}/boot"  # another machine, as far as anybody there can tell
+            racer.start()  # before it needs the server: one that is hired on a machine that is cut off waits for it
             with machine.entered(), taskyard.open(store=self._address, list=NAME, agent=racer.name) as yard:
-                racer.start()
                 _drain(racer, yard, random.Random(racer.number))
 
         return work

@@ -108,7 +108,7 @@ def test_an_output_that_is_read_as_a_model_does_needs_no_notice_on_any_machine(f
     assert desk.outbox("ada").waiting() == forge.outbox("ada").waiting() == []
     own = forge.jobs("ada").start(Shell("echo more"))
     assert len(forge.jobs("ada").output(own.id, timeout=10).delivered) == 1
-    until(lambda: desk.jobs().get(own.id).is_final)
+    until(lambda: [one.is_final for one in desk.jobs().list(ended=True) if one.id == own.id] == [True])
     assert desk.outbox("ada").waiting() == forge.outbox("ada").waiting() == []
 
 

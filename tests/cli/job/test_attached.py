@@ -66,7 +66,7 @@ def test_a_key_moves_it_to_the_background_and_the_command_does_not_notice() -> N
     assert taskyard("send", here, "after", "--eof").code == 0
     assert ended(here)["status"] == "completed"
     assert taskyard("logs", here).lines == [f"pid {pid}", "after"]
-    assert [notice["task_id"] for notice in taskyard("notices", "--json").data] == [here]
+    until(lambda: [notice["task_id"] for notice in taskyard("notices", "--json").data] == [here])
 
 
 @pytest.mark.req("B-11")
