@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from taskyard.errors import ListNotEmpty
-from taskyard.tasklist.postgres.writes import COMMIT, Write, commit_values, new_op
+from taskyard.tasklist.postgres.writes import COMMIT, HAVE_LIST, Write, commit_values, new_op
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ def adopt(commits: Committing, tasks: Sequence[Task], act: Act, last: int) -> No
     times = [[int(task.id) for task in tasks], [t.created_at for t in tasks], [t.updated_at for t in tasks], list_id]
 
     def work(link: Link) -> None:
-        link.execute("SELECT pg_advisory_xact_lock(7265834, %s)", [list_id])  # see the migration
+        link.execute(HAVE_LIST, [list_id])
         if link.execute("SELECT FROM change WHERE op = %s", [op]).rowcount:
             return  # it was done, and the answer lost
         there = link.execute("SELECT FROM task WHERE list = %s AND NOT is_gone", [list_id]).rowcount

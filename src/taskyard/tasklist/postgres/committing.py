@@ -22,6 +22,7 @@ from taskyard.tasklist.postgres.writes import (
     ADD,
     CLAIM,
     COMMIT,
+    HAVE_LIST,
     Write,
     add_values,
     claim_values,
@@ -72,11 +73,7 @@ class Planned(NamedTuple):
 
 
 class _Refused(Exception):
-    """What a plan rests on has changed, or somebody dead held what it is about."""
-
-    def __init__(self, view: ListView) -> None:
-        super().__init__()
-        self.view = view
+    """What a plan rests on has changed, or may have."""
 
 
 class Committing:
@@ -164,7 +161,7 @@ class Committing:
         list_id = self.list_id()
 
         def work(link: Link) -> Planned:
-            link.execute("SELECT pg_advisory_xact_lock(7265834, %s)", [list_id])  # see the migration
+            link.execute(HAVE_LIST, [list_id])
             ask: Ask = lambda sql, values: link.execute(sql, values).fetchall()  # noqa: E731
             view = self.view(ids, fresh=True, ask=ask)
             return self._tried(act, plan, view, op, ask=ask)
@@ -183,11 +180,11 @@ class Committing:
         wanted = writes(view, changed, planned.leases)
         if not wanted:
             if not view.is_fresh:
-                raise _Refused(view)
+                raise _Refused
             return Planned(planned, _present(view, planned))
         tick, _, at = self._sent(wanted, act, op, view, ask=ask)
         if tick is None:
-            raise _Refused(view)
+            raise _Refused
         after = _present(view, planned)
         for task_id, task in changed.items():
             if task is not None:

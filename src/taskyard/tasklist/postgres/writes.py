@@ -32,6 +32,9 @@ class Write(NamedTuple):
     losses: int
 
 
+#: For the rest of a transaction nobody else writes to a list; see the migration.
+HAVE_LIST: LiteralString = "SELECT pg_advisory_xact_lock(7265834, %s)"
+
 COMMIT: LiteralString = (
     "SELECT tick, new_id, at FROM commit_change(%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s,"
     " %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)"
