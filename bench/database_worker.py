@@ -1,5 +1,6 @@
 """
-One client of a list in PostgreSQL, inside a measured process: `ours`, or the `bare` statements by the same driver.
+One client of a list in PostgreSQL, inside a measured process: `ours`; the `bare` statements by the same driver, one
+after the other in a transaction; or `packed`: all in one, so one way to the server and back, and the least there is.
 
     python bench/database_worker.py SIDE create --address ADDRESS --n 100
     python bench/database_worker.py SIDE claim  --address ADDRESS --agent NAME
@@ -19,7 +20,18 @@ from typing import Any
 LIST = "bench"
 DESCRIPTION = "Read the old importer, write down what it accepts, then port it; keep the tests green at every step."
 
-#: One statement each, prepared, a transaction of its own.
+#: What a program does that has a counter of its own, a lock on the row it takes, a log, and somebody who listens.
+COUNT = "UPDATE bare.list SET last = last + 1 WHERE id = 1 RETURNING last"
+ADD = "INSERT INTO bare.task VALUES (1, %s, 'pending', NULL, %s)"
+PICK = """
+    SELECT id, body FROM bare.task WHERE list = 1 AND status = 'pending' AND owner IS NULL
+    ORDER BY id LIMIT 1 FOR UPDATE SKIP LOCKED
+"""
+TAKE = "UPDATE bare.task SET owner = %s WHERE list = 1 AND id = %s"
+LOG = "INSERT INTO bare.log (list, task, what, body) VALUES (1, %s, %s, %s)"
+TELL = "SELECT pg_notify('bare', %s)"
+
+#: The same, packed: one statement each, a transaction of its own.
 CREATE = """
     WITH counted AS (UPDATE bare.list SET last = last + 1 WHERE id = 1 RETURNING last),
     made AS (INSERT INTO bare.task SELECT 1, last, 'pending', NULL, %s FROM counted RETURNING id, body),
@@ -49,7 +61,7 @@ now = time.monotonic_ns
 def main() -> None:
     """Measure what the command line asks for."""
     parser = argparse.ArgumentParser(prog="bench.database_worker")
-    parser.add_argument("side", choices=("ours", "bare"))
+    parser.add_argument("side", choices=("ours", "bare", "packed"))
     parser.add_argument("verb", choices=("create", "claim", "tell", "hear"))
     parser.add_argument("--address", required=True)
     parser.add_argument("--n", type=int, default=100)
@@ -157,41 +169,76 @@ def bare(asked: argparse.Namespace) -> Any:
     return psycopg.connect(asked.address, autocommit=True)
 
 
-def bare_warm(link: Any) -> None:
-    """The same for the bare statements, on nothing: what they write here is undone."""
+def warmed(link: Any, *acts: Callable[[], object]) -> None:
+    """Have acts done, on nothing: what they write here is undone."""
     for _ in range(WARM):
         with link.transaction(force_rollback=True):
-            link.execute(CREATE, ["{}"], prepare=True)
-            link.execute(CLAIM, ["warm"], prepare=True)
+            for act in acts:
+                act()
+
+
+def body_of(number: int) -> str:
+    return json.dumps({"subject": f"Task {number}", "description": DESCRIPTION})
 
 
 def bare_create(asked: argparse.Namespace) -> None:
     link = bare(asked)
-    bare_warm(link)
 
     def create(number: int) -> int:
-        body = json.dumps({"subject": f"Task {number}", "description": DESCRIPTION})
-        return int(link.execute(CREATE, [body], prepare=True).fetchone()[0])
+        with link.transaction():
+            task_id = int(link.execute(COUNT, prepare=True).fetchone()[0])
+            body = body_of(number)
+            link.execute(ADD, [task_id, body], prepare=True)
+            link.execute(LOG, [task_id, "create", body], prepare=True)
+            link.execute(TELL, [str(task_id)], prepare=True)
+        return task_id
 
+    warmed(link, lambda: create(0))
     timed(lambda: [create(number) for number in range(asked.n)])
 
 
 def bare_claim(asked: argparse.Namespace) -> None:
     link = bare(asked)
-    bare_warm(link)
 
-    def claimed() -> list[int]:
-        found: list[int] = []
-        while (row := link.execute(CLAIM, [asked.agent], prepare=True).fetchone()) is not None:
-            found.append(int(row[0]))
-        return found
+    def claim() -> int | None:
+        with link.transaction():
+            found = link.execute(PICK, prepare=True).fetchone()
+            if found is None:
+                return None
+            task_id, body = found
+            link.execute(TAKE, [asked.agent, task_id], prepare=True)
+            link.execute(LOG, [task_id, "claim", body], prepare=True)
+            link.execute(TELL, [str(task_id)], prepare=True)
+        return int(task_id)
 
-    timed(claimed)
+    warmed(link, claim)
+    timed(lambda: list(iter(claim, None)))
+
+
+def packed_create(asked: argparse.Namespace) -> None:
+    link = bare(asked)
+
+    def create(number: int) -> int:
+        return int(link.execute(CREATE, [body_of(number)], prepare=True).fetchone()[0])
+
+    warmed(link, lambda: create(0))
+    timed(lambda: [create(number) for number in range(asked.n)])
+
+
+def packed_claim(asked: argparse.Namespace) -> None:
+    link = bare(asked)
+
+    def claim() -> int | None:
+        row = link.execute(CLAIM, [asked.agent], prepare=True).fetchone()
+        return None if row is None else int(row[0])
+
+    warmed(link, claim)
+    timed(lambda: list(iter(claim, None)))
 
 
 def bare_tell(asked: argparse.Namespace) -> None:
     link = bare(asked)
-    body = json.dumps({"subject": "Task", "description": DESCRIPTION})
+    body = body_of(0)
     timed(lambda: told(asked.n, lambda: link.execute(CREATE, [body], prepare=True)))
 
 
@@ -228,6 +275,8 @@ VERBS: dict[tuple[str, str], Callable[[argparse.Namespace], None]] = {
     ("ours", "hear"): ours_hear,
     ("bare", "create"): bare_create,
     ("bare", "claim"): bare_claim,
+    ("packed", "create"): packed_create,
+    ("packed", "claim"): packed_claim,
     ("bare", "tell"): bare_tell,
     ("bare", "hear"): bare_hear,
 }

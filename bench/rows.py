@@ -3,7 +3,8 @@ Every row of `make bench`, with its goal.
 
 Judged rows run in memory with `foreign_writers=True`: we then take the same lock folders as the
 reference. Beside each, not judged: the same on a disk (`.disk`), and with our own kernel locks
-alone (`.alone`), as in a folder that no other program writes; claims also against a leaner reference (`.lean`).
+alone (`.alone`), as in a folder that no other program writes; claims also against a leaner reference (`.lean`), and in
+PostgreSQL against all its statements in one (`.packed`).
 """
 
 from __future__ import annotations
@@ -241,32 +242,42 @@ def _screen_rows(ground: Ground) -> list[Row]:
 
 
 def _database_rows(ground: Ground) -> list[Row]:
+    create = Row(
+        "pg.create",
+        "creates/s",
+        lambda: database.creates(ground, "ours"),
+        lambda: database.creates(ground, "bare"),
+        Goal("≥", 0.5),
+        is_rate=True,
+    )
+    claim = Row(
+        "pg.claim",
+        "claims/s",
+        lambda: database.claims(ground, "ours"),
+        lambda: database.claims(ground, "bare"),
+        Goal("≥", 0.5),
+        is_rate=True,
+    )
+    notify = Row(
+        "pg.notify",
+        "ms",
+        lambda: database.notify(ground, "ours"),
+        lambda: database.notify(ground, "bare"),
+        Goal("≤", 5),
+        as_time_ratio=True,
+    )
     return [
-        Row(
-            "pg.create",
-            "creates/s",
-            lambda: database.creates(ground, "ours"),
-            lambda: database.creates(ground, "bare"),
-            Goal("≥", 0.5),
-            is_rate=True,
-        ),
-        Row(
-            "pg.claim",
-            "claims/s",
-            lambda: database.claims(ground, "ours"),
-            lambda: database.claims(ground, "bare"),
-            Goal("≥", 0.5),
-            is_rate=True,
-        ),
-        Row(
-            "pg.notify",
-            "ms",
-            lambda: database.notify(ground, "ours"),
-            lambda: database.notify(ground, "bare"),
-            Goal("≤", 5),
-            as_time_ratio=True,
-        ),
+        create,
+        claim,
+        notify,
+        _against(create, "pg.create.packed", lambda: database.creates(ground, "packed")),
+        _against(claim, "pg.claim.packed", lambda: database.claims(ground, "packed")),
     ]
+
+
+def _against(row: Row, name: str, yardstick: Callable[[], Sample]) -> Row:
+    """A row against something harder: for information, so in few rounds and without a goal."""
+    return row._replace(name=name, yardstick=yardstick, goal=None, fewest=2, most=3, seconds=10)
 
 
 def _beside(ground: Ground, suffix: str) -> list[Row]:
