@@ -39,8 +39,15 @@ CUT = 10
 _PASSING = ("08", "57P", "53", "25006", "40")
 
 
+#: What must be one of its kind is there.
+_IS_THERE = "23505"
+
 #: What a server says that lets nobody in just now. Of those it turns away at the door libpq tells no code.
 _NOT_NOW = ("starting up", "shutting down", "recovery", "too many", "not yet accepting", "remaining connection slots")
+
+
+class Repeated(StorageError):
+    """What is to be there once is there: the request arrived before, and its answer was lost."""
 
 
 def connect(address: str, *, check: bool = True) -> Link:
@@ -101,4 +108,6 @@ def in_words(address: str, error: psycopg.Error) -> StoreAway | StorageError:
     is_refused = is_link and "FATAL:" in why and not any(words in why for words in _NOT_NOW)
     if (is_link and not is_refused) or code.startswith(_PASSING):
         return StoreAway(where_of(address), why)
+    if code == _IS_THERE:
+        return Repeated(f"The database {where_of(address)}", why)
     return StorageError(f"The database {where_of(address)}", why)

@@ -23,7 +23,6 @@ from taskyard.database import waiting
 from taskyard.database.address import where_of
 from taskyard.database.connection import connect, in_words
 from taskyard.errors import StoreAway
-from taskyard.typed import cast
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -31,6 +30,7 @@ if TYPE_CHECKING:
     from typing import Any, LiteralString, TypeVar
 
     from taskyard.database.connection import Link
+    from taskyard.database.line import Line
     from taskyard.database.listening import Ear
 
     T = TypeVar("T")
@@ -52,7 +52,7 @@ class Database:
         self.patience = patience
         self.away_since: float | None = None  #: when it was found to be away (`clock.elapsed`); None: it answered last
         self.why = ""  #: why it was away when it last was
-        self._free: list[Link] = []
+        self._free: list[Line] = []
         self._room = threading.BoundedSemaphore(MOST)
         self._lock = threading.Lock()
         self._ear: Ear | None = None
@@ -68,7 +68,7 @@ class Database:
             SchemaMismatch: its tables are of another version.
             StorageError: it refuses, and asking again will not help.
         """
-        return self._persist(lambda link: _asked(link, sql, values), patience)
+        return self._persist(lambda line: line.ask(sql, values), patience)
 
     def within(self, work: Callable[[Link], T], *, patience: float | None = None) -> T:
         """What `work` answers, done in one transaction: all of it or nothing. It must be quick, and may run again.
@@ -77,9 +77,9 @@ class Database:
             StoreAway, SchemaMismatch, StorageError: as `ask`.
         """
 
-        def done(link: Link) -> T:
-            with link.transaction():
-                return work(link)
+        def done(line: Line) -> T:
+            with line.link.transaction():
+                return work(line.link)
 
         return self._persist(done, patience)
 
@@ -102,39 +102,39 @@ class Database:
             return  # a child must not say goodbye on its parent's connections
         if ear is not None:
             ear.close()
-        for link in free:
-            link.close()
+        for line in free:
+            line.link.close()
 
     def leave(self) -> None:
         """Let go of everything for good: whoever still asks has a connection for the length of that."""
         self._is_forgotten = True
         self.close()
 
-    def _persist(self, work: Callable[[Link], T], patience: float | None) -> T:
+    def _persist(self, work: Callable[[Line], T], patience: float | None) -> T:
         seconds = waiting.patience(self.patience if patience is None else patience)
         with self._announcing.during(seconds, lambda: self.why if self.away_since is not None else ""):
             return self._tried(work, seconds)
 
-    def _tried(self, work: Callable[[Link], T], patience: float) -> T:
+    def _tried(self, work: Callable[[Line], T], patience: float) -> T:
         import psycopg
 
         began, pause, is_stale = elapsed(), _FIRST, True
         while True:
-            link, was_used = None, False
+            line, was_used = None, False
             try:
                 with self._room:
-                    link, was_used = self._borrowed()
+                    line, was_used = self._borrowed()
                     try:
-                        answer = work(link)
+                        answer = work(line)
                     finally:
-                        self._give_back(link)
+                        self._give_back(line)
                 self.away_since = None
                 return answer
             except psycopg.Error as error:
                 trouble = in_words(self.address, error)
                 if not isinstance(trouble, StoreAway):
                     raise trouble from error
-                if is_stale and was_used and link is not None and link.closed:
+                if is_stale and was_used and line is not None and line.link.closed:
                     is_stale = False  # it broke while it lay about: that says nothing about the server
                     self._forget()
                     continue
@@ -152,7 +152,7 @@ class Database:
             raise StoreAway(self.where, trouble.why, seconds=spent) from cause
         time.sleep(pause * random.uniform(0.5, 1.0))  # noqa: S311  # so that not all come back at once
 
-    def _borrowed(self) -> tuple[Link, bool]:
+    def _borrowed(self) -> tuple[Line, bool]:
         """A connection, and whether it was used before."""
         with self._lock:
             if self._pid != os.getpid():  # forked: our parent's connections are not ours, not even to close
@@ -160,28 +160,28 @@ class Database:
                 self._free, self._ear, self._pid = [], None, os.getpid()
             if self._free:
                 return self._free.pop(), True
-        return connect(self.address), False
+        from taskyard.database.line import Line
 
-    def _give_back(self, link: Link) -> None:
-        import psycopg.pq
+        return Line(connect(self.address)), False
 
-        if not link.closed and link.info.transaction_status == psycopg.pq.TransactionStatus.IDLE:
+    def _give_back(self, line: Line) -> None:
+        if line.is_idle:
             with self._lock:
                 if not self._is_forgotten:
-                    self._free.append(link)
+                    self._free.append(line)
                     return
-        link.close()
+        line.link.close()
 
     def _forget(self) -> None:
         """Let go of what lay about with a broken one."""
         with self._lock:
             free, self._free = self._free, []
-        for link in free:
-            link.close()
+        for line in free:
+            line.link.close()
 
 
 #: Connections of the process we were forked from: kept, since to drop them is to close them.
-_left_alone: list[Link] = []
+_left_alone: list[Line] = []
 
 _known: dict[str, Database] = {}
 _lock = threading.Lock()
@@ -209,9 +209,3 @@ def forget(address: str) -> None:
         found = _known.pop(address, None)
     if found is not None:
         found.leave()
-
-
-def _asked(link: Link, sql: LiteralString, values: Sequence[object]) -> list[Any]:
-    cursor = link.execute(sql, values, prepare=True)
-    has_rows = cursor.pgresult is not None and cursor.pgresult.nfields
-    return cast("list[Any]", cursor.fetchall()) if has_rows else []

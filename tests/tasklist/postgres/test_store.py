@@ -23,7 +23,9 @@ from taskyard.config import Settings
 from taskyard.database.pool import Database, database
 from taskyard.errors import AlreadyClaimed, Conflict, LeaseLost, StoreAway
 from taskyard.tasklist.model import Decision, Draft, Facts, Lease
+from taskyard.tasklist.picking import InOrder, Pick
 from taskyard.tasklist.postgres.store import PostgresStore
+from taskyard.tasklist.rules import Caller
 from taskyard.testing.acts import act, add, take
 
 pytestmark = pytest.mark.req("X-01")
@@ -65,6 +67,23 @@ def test_a_claim_whose_answer_is_lost_is_one_claim(leaky: tuple[Proxy, Database]
     second = store.update("2", take(held._replace(token="another token")), act("claim"))
     assert (second.owner, way.lost) == ("ada", 2)
     assert [change.act.cause for change in store.changes()].count("claim") == 2
+
+
+def test_the_first_free_task_is_claimed_once_also_if_the_answer_is_lost(leaky: tuple[Proxy, Database]) -> None:
+    way, where = leaky
+    store = PostgresStore(where, NAME, Settings(), alive=lambda _: None)
+    for _ in range(3):
+        add(store)
+    for number in ("1", "2", "3"):
+        held = Lease("ada", "ada", f"token {number}", "manual", now_ms())
+        way.lose_answer(held.token.encode())
+        rule = Pick(Caller("ada", None, held, now_ms(), False), start=False, check_busy=False)
+
+        found = store.claim_next(InOrder(agent="ada"), rule, act("claim"))
+
+        assert found is not None and (found.id, found.owner, found.lease) == (number, "ada", held)
+    assert way.lost == 3
+    assert [change.act.cause for change in store.changes()].count("claim") == 3
 
 
 def test_a_clock_that_is_wrong_by_an_hour_neither_ends_a_lease_nor_keeps_it(

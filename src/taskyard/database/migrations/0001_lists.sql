@@ -5,6 +5,8 @@
 -- it. Locks are taken in one order: the advisory lock 7265834 of the list (shared), tasks by ascending id, its advisory
 -- lock 7265835, which is the right to write. (Advisory locks are handed on with one wake-up each; a row's would take two.)
 -- Whoever must decide while nobody else writes takes the first one for itself. Every time is this server's.
+--
+-- What is called most takes its locks, and notifies, in an expression (`IF … IS NULL`): PERFORM would be one more query.
 
 CREATE TABLE list (
     id          integer GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
@@ -78,14 +80,27 @@ LANGUAGE sql STABLE AS $$
             AND NOT EXISTS (SELECT FROM instance i WHERE i.id = p_instance AND i.until >= clock_timestamp()))
 $$;
 
+-- Who holds something of a list for as long as a process lives: each once, found by a step in the index for each.
+CREATE FUNCTION holders_in(p_list integer) RETURNS SETOF text
+LANGUAGE sql STABLE AS $$
+    WITH RECURSIVE holder AS (
+        SELECT min(t.instance) AS instance FROM task t WHERE t.list = p_list AND t.instance IS NOT NULL
+        UNION ALL
+        SELECT (SELECT min(t.instance) FROM task t WHERE t.list = p_list AND t.instance > h.instance)
+        FROM holder h WHERE h.instance IS NOT NULL
+    )
+    SELECT instance FROM holder WHERE instance IS NOT NULL
+$$;
+
 -- The tasks of a list whose holders are gone.
 CREATE FUNCTION dead_in(p_list integer) RETURNS bigint[]
 LANGUAGE sql STABLE AS $$
     SELECT ARRAY(
         SELECT t.id FROM task t WHERE t.list = p_list AND t.until < clock_timestamp()
         UNION
-        SELECT t.id FROM task t LEFT JOIN instance i ON i.id = t.instance
-        WHERE t.list = p_list AND t.instance IS NOT NULL AND (i.until IS NULL OR i.until < clock_timestamp())
+        SELECT t.id FROM holders_in(p_list) AS h(id) LEFT JOIN instance i ON i.id = h.id
+        JOIN task t ON t.list = p_list AND t.instance = h.id
+        WHERE i.until IS NULL OR i.until < clock_timestamp()
     )
 $$;
 
@@ -232,7 +247,7 @@ BEGIN
     END LOOP;
 END $$;
 
--- A new task that depends on nothing.
+-- A new task that depends on nothing. One that is sent again fails by `change_by_op`: see `came_of`.
 CREATE FUNCTION add_task(
     p_list      integer,
     p_status    text,
@@ -259,16 +274,12 @@ DECLARE
     v_change bigint;
     v_now    timestamptz;
 BEGIN
-    PERFORM pg_advisory_xact_lock_shared(7265834, p_list);
-    PERFORM pg_advisory_xact_lock(7265835, p_list);
-    SELECT c.at, c.tasks[1] INTO at, new_id FROM change c WHERE c.op = p_op;
-    IF FOUND THEN  -- the same request, whose answer was lost
-        RETURN;
+    IF pg_advisory_xact_lock_shared(7265834, p_list) IS NULL OR pg_advisory_xact_lock(7265835, p_list) IS NULL THEN
     END IF;
-    UPDATE list l SET tick = tick + 1, changes = changes + 1, last_id = last_id + 1,
-        changed_at = floor(extract(epoch FROM clock_timestamp()) * 1000)
-    WHERE l.id = p_list RETURNING l.last_id, l.changed_at, l.tick, l.changes - 1 INTO new_id, at, v_tick, v_change;
     v_now := clock_timestamp();
+    at := floor(extract(epoch FROM v_now) * 1000);
+    UPDATE list l SET tick = tick + 1, changes = changes + 1, last_id = last_id + 1, changed_at = add_task.at
+    WHERE l.id = p_list RETURNING l.last_id, l.tick, l.changes - 1 INTO new_id, v_tick, v_change;
     INSERT INTO change (list, id, at, actor, cause, via, note, op, tasks, statuses, owners, created, bodies)
     VALUES (p_list, v_change, add_task.at, p_actor, p_cause, p_via, p_note, p_op, ARRAY[new_id], ARRAY[p_status],
             ARRAY[p_owner], ARRAY[add_task.at], ARRAY[p_body]);
@@ -279,12 +290,12 @@ BEGIN
     IF p_instance IS NOT NULL THEN
         PERFORM believed(ARRAY[p_instance], p_host, p_silence);
     END IF;
-    PERFORM pg_notify('list_' || p_list, v_tick::text);
+    IF pg_notify('list_' || p_list, v_tick::text) IS NULL THEN
+    END IF;
 END $$;
 
--- The first task that is offered and waits for none is somebody's from now on; `id` is NULL if there is none. Nothing is
--- done while the holder of some task has fallen silent (`is_lost`): what it held may be the first. (Those who said that
--- they go are found by `dead_in`, which looks at every task that is held.)
+-- The first task that is offered and waits for none is somebody's from now on; `id` is NULL if there is none. A claim that
+-- is sent again fails by `change_by_op`: see `came_of`.
 CREATE FUNCTION claim_first(
     p_list         integer,
     p_status       text,
@@ -299,7 +310,6 @@ CREATE FUNCTION claim_first(
     p_via          text,
     p_note         text,
     p_op           uuid,
-    OUT is_lost    boolean,
     OUT id         bigint,
     OUT created_at bigint,
     OUT at         bigint,
@@ -307,60 +317,48 @@ CREATE FUNCTION claim_first(
 )
 LANGUAGE plpgsql AS $$
 DECLARE
-    v_list   list%ROWTYPE;
-    v_task   task%ROWTYPE;
-    v_silent text;
-    v_now    timestamptz;
+    v_blocked bigint[];
+    v_tick    bigint;
+    v_change  bigint;
+    v_now     timestamptz;
+    v_until   timestamptz;
 BEGIN
-    PERFORM pg_advisory_xact_lock_shared(7265834, p_list);
-    v_now := clock_timestamp();
-    is_lost := EXISTS (SELECT FROM task t WHERE t.list = p_list AND t.until < v_now);
-    FOR v_silent IN SELECT i.id FROM instance i WHERE i.until < v_now LOOP  -- few, however much is held
-        is_lost := is_lost OR EXISTS (SELECT FROM task t WHERE t.list = p_list AND t.instance = v_silent);
-    END LOOP;
-    IF is_lost THEN
-        RETURN;
+    IF pg_advisory_xact_lock_shared(7265834, p_list) IS NULL THEN
     END IF;
     LOOP
         -- The task first, then the right to write: whoever waits for that has a task of its own already.
-        SELECT * INTO v_task FROM task t
+        SELECT t.id, t.created_at, t.body, t.blocked_by INTO id, created_at, body, v_blocked FROM task t
         WHERE t.list = p_list AND t.is_offered AND (t.blocked_by = '{}' OR NOT EXISTS (
             SELECT FROM task b
             WHERE b.list = p_list AND b.id = ANY (t.blocked_by) AND NOT b.is_gone AND b.status <> 'completed'
         ))
         ORDER BY t.priority, t.id LIMIT 1 FOR UPDATE OF t SKIP LOCKED;
-        IF NOT FOUND THEN
-            EXIT;
+        IF id IS NULL THEN  -- unless it was sent again, and took the last
+            SELECT c.tasks[1], c.created[1], c.at, c.bodies[1] INTO id, created_at, at, body FROM change c WHERE c.op = p_op;
+            RETURN;
         END IF;
-        PERFORM pg_advisory_xact_lock(7265835, p_list);
+        IF pg_advisory_xact_lock(7265835, p_list) IS NULL THEN
+        END IF;
         -- What it waits for may have been opened again before we could write; from now on it cannot.
-        EXIT WHEN v_task.blocked_by = '{}' OR NOT EXISTS (
+        EXIT WHEN v_blocked = '{}' OR NOT EXISTS (
             SELECT FROM task b
-            WHERE b.list = p_list AND b.id = ANY (v_task.blocked_by) AND NOT b.is_gone AND b.status <> 'completed'
+            WHERE b.list = p_list AND b.id = ANY (v_blocked) AND NOT b.is_gone AND b.status <> 'completed'
         );
     END LOOP;
-    SELECT c.at, c.tasks[1], c.created[1], c.bodies[1] INTO at, id, created_at, body FROM change c WHERE c.op = p_op;
-    IF FOUND OR v_task.id IS NULL THEN  -- found: the same request, whose answer was lost
-        RETURN;
-    END IF;
-    SELECT * INTO v_list FROM list l WHERE l.id = p_list;
     v_now := clock_timestamp();
-    id := v_task.id;
-    created_at := v_task.created_at;
-    body := v_task.body;
     at := floor(extract(epoch FROM v_now) * 1000);
-    UPDATE task t SET tick = v_list.tick + 1, status = p_status, owner = p_owner, updated_at = claim_first.at,
+    UPDATE list l SET tick = tick + 1, changes = changes + 1, changed_at = claim_first.at WHERE l.id = p_list
+    RETURNING l.tick, l.changes - 1, (SELECT i.until FROM instance i WHERE i.id = p_instance)
+    INTO v_tick, v_change, v_until;
+    UPDATE task t SET tick = v_tick, status = p_status, owner = p_owner, updated_at = claim_first.at,
         is_offered = false, lease = p_lease, instance = p_instance, until = v_now + p_span * interval '1 ms'
-    WHERE t.list = p_list AND t.id = v_task.id;
+    WHERE t.list = p_list AND t.id = claim_first.id;
     INSERT INTO change (list, id, at, actor, cause, via, note, op, tasks, statuses, owners, created, bodies)
-    VALUES (p_list, v_list.changes, claim_first.at, p_actor, p_cause, p_via, p_note, p_op, ARRAY[v_task.id],
-            ARRAY[p_status], ARRAY[p_owner], ARRAY[v_task.created_at], ARRAY[v_task.body]);
-    UPDATE list l SET tick = v_list.tick + 1, changes = v_list.changes + 1, changed_at = claim_first.at
-    WHERE l.id = p_list;
-    IF p_instance IS NOT NULL AND NOT EXISTS (
-        SELECT FROM instance i WHERE i.id = p_instance AND i.until > v_now + p_silence * interval '0.9 ms'
-    ) THEN
+    VALUES (p_list, v_change, claim_first.at, p_actor, p_cause, p_via, p_note, p_op, ARRAY[claim_first.id],
+            ARRAY[p_status], ARRAY[p_owner], ARRAY[claim_first.created_at], ARRAY[claim_first.body]);
+    IF p_instance IS NOT NULL AND coalesce(v_until < v_now + p_silence * interval '0.5 ms', true) THEN
         PERFORM believed(ARRAY[p_instance], p_host, p_silence);
     END IF;
-    PERFORM pg_notify('list_' || p_list, (v_list.tick + 1)::text);
+    IF pg_notify('list_' || p_list, v_tick::text) IS NULL THEN
+    END IF;
 END $$;

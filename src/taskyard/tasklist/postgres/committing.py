@@ -10,6 +10,7 @@ from __future__ import annotations
 import random
 import time
 
+from taskyard.database.connection import Repeated
 from taskyard.disk.processes import this_host
 from taskyard.errors import TaskyardError
 from taskyard.tasklist import planning
@@ -20,6 +21,7 @@ from taskyard.tasklist.postgres.rows import lease_of, task_of
 from taskyard.tasklist.postgres.view import ListView
 from taskyard.tasklist.postgres.writes import (
     ADD,
+    CAME_OF,
     CLAIM,
     COMMIT,
     HAVE_LIST,
@@ -59,8 +61,8 @@ _HELD_TRIES = 20
 
 _HOLDERS: LiteralString = """
     SELECT dead_in(l.id), h.lease FROM list l LEFT JOIN LATERAL (
-        SELECT DISTINCT ON (t.instance) t.lease FROM task t JOIN instance i ON i.id = t.instance AND i.host = %s
-        WHERE t.list = l.id AND t.instance IS NOT NULL ORDER BY t.instance
+        SELECT (SELECT t.lease FROM task t WHERE t.list = l.id AND t.instance = i.id LIMIT 1) AS lease
+        FROM holders_in(l.id) AS held(id) JOIN instance i ON i.id = held.id WHERE i.host = %s
     ) h ON true WHERE l.name = %s
 """
 
@@ -119,20 +121,28 @@ class Committing:
     def add(self, draft: Draft, act: Act, lease: Lease | None) -> Task:
         """A new task that depends on nothing: no look is needed."""
         task = Task("0", *draft)
+        op = new_op()
         values = add_values(
-            self.list_id(), task, planning.current(task, lease), act, new_op(), host=self.host, silence=self.silence
+            self.list_id(), task, planning.current(task, lease), act, op, host=self.host, silence=self.silence
         )
-        new_id, at = self.database.ask(ADD, values)[0]
+        try:
+            new_id, at = self.database.ask(ADD, values)[0]
+        except Repeated:
+            new_id, _, at, _ = self.database.ask(CAME_OF, [op])[0]
         return task._replace(id=str(new_id), created_at=at, updated_at=at, lease=lease)
 
-    def claim_first(self, claim: Claim, act: Act) -> tuple[bool, Task | None]:
-        """The first task that is offered to everybody, claimed; and whether somebody who is gone holds another."""
-        values = claim_values(self.list_id(), claim, act, new_op(), host=self.host, silence=self.silence)
-        is_lost, number, created, at, body = self.database.ask(CLAIM, values)[0]
+    def claim_first(self, claim: Claim, act: Act) -> Task | None:
+        """The first task that is offered to everybody, claimed."""
+        op = new_op()
+        values = claim_values(self.list_id(), claim, act, op, host=self.host, silence=self.silence)
+        try:
+            number, created, at, body = self.database.ask(CLAIM, values)[0]
+        except Repeated:
+            number, created, at, body = self.database.ask(CAME_OF, [op])[0]
         if number is None:
-            return is_lost, None
+            return None
         task = task_of(str(number), body, claim.status.value, claim.owner, created, at)
-        return False, task._replace(lease=claim.lease)
+        return task._replace(lease=claim.lease)
 
     def carry_out(self, act: Act, plan: Planner, ids: Collection[str], release: Release) -> Planned:
         """Plan until the plan holds.

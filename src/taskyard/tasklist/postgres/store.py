@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 #: Changes that are read at once.
 _MANY = 1000
 
-#: Seconds after which whoever claims one task after the other asks the kernel again who of this machine is gone.
+#: Seconds after which whoever claims one task after the other looks again who is gone.
 _LOOK_EVERY = 1.0
 
 #: How often what the dead held is brought back before one is told that nothing is free.
@@ -195,10 +195,10 @@ class PostgresStore:
         if elapsed() - self._holding.asked_at > _LOOK_EVERY:
             self._holding.release_all()
         for _ in range(_LOOKS):
-            is_lost, found = self._commits.claim_first(claim, act)
+            found = self._commits.claim_first(claim, act)
             if found is not None:
                 return self._held(found)
-            if not self._holding.release_all() and not is_lost:
+            if not self._holding.release_all():
                 return None  # nobody who is gone holds anything either
         return None
 

@@ -43,8 +43,11 @@ COMMIT: LiteralString = (
 ADD: LiteralString = "SELECT new_id, at FROM add_task(%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)"
 
 CLAIM: LiteralString = (
-    "SELECT is_lost, id, created_at, at, body FROM claim_first(%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)"
+    "SELECT id, created_at, at, body FROM claim_first(%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)"
 )
+
+#: What came of a request of one task that was sent before.
+CAME_OF: LiteralString = "SELECT c.tasks[1], c.created[1], c.at, c.bodies[1] FROM change c WHERE c.op = %s"
 
 
 def new_op() -> uuid.UUID:
