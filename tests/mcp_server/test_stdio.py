@@ -36,9 +36,12 @@ class Raw:
     def tell(self, method: str, params: dict[str, Any] | None = None) -> None:
         self._write({"jsonrpc": "2.0", "method": method, "params": params or {}})
 
-    def begin(self, method: str, params: dict[str, Any]) -> int:
-        self._last += 1
-        self._write({"jsonrpc": "2.0", "id": self._last, "method": method, "params": params})
+    def begin(self, method: str, params: dict[str, Any], *, times: int = 1) -> int:
+        """Send a request, or the same several times at once; the number of the last."""
+        numbers = range(self._last + 1, self._last + times + 1)
+        sent = [{"jsonrpc": "2.0", "id": number, "method": method, "params": params} for number in numbers]
+        self.write(b"\n".join(json.dumps(message).encode() for message in sent))
+        self._last += times
         return self._last
 
     def ask(self, method: str, params: dict[str, Any]) -> dict[str, Any]:
@@ -309,8 +312,8 @@ def test_calls_that_were_sent_together_acknowledge_nothing_of_each_other() -> No
     jobs.wait(job.id, timeout=20)
     for _ in range(3):
         server = Raw("--agent", "ada")
-        numbers = [server.begin("tools/call", {"name": "TaskList", "arguments": {}}) for _ in range(6)]
-        answers = [server.read() for _ in numbers]
+        server.begin("tools/call", {"name": "TaskList", "arguments": {}}, times=6)
+        answers = [server.read() for _ in range(6)]
         told = [one for one in answers if "notices" in one["result"]["structuredContent"]]
         assert len(told) == 1  # on one of them
         server.kill()
