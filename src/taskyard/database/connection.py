@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from taskyard.database import schema
 from taskyard.database.address import parts_of, where_of
-from taskyard.errors import StorageError, StoreAway, TaskyardError
+from taskyard.errors import Repeated, StorageError, StoreAway, TaskyardError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -44,10 +44,6 @@ _IS_THERE = "23505"
 
 #: What a server says that lets nobody in just now. Of those it turns away at the door libpq tells no code.
 _NOT_NOW = ("starting up", "shutting down", "recovery", "too many", "not yet accepting", "remaining connection slots")
-
-
-class Repeated(StorageError):
-    """What is to be there once is there: the request arrived before, and its answer was lost."""
 
 
 def connect(address: str, *, check: bool = True) -> Link:

@@ -17,6 +17,7 @@ Every error Taskyard raises on purpose.
   x BadConfig               exit 1   another program's configuration cannot be changed safely
   x NotGenuine              exit 1   what looks like a notice is none of ours
   x StorageError            exit 1   the disk said no
+    + Repeated
   x CannotListen            exit 1   an address is taken, or not ours
   x MemberNotStarted        exit 1   a member of a team did not come
   x StoreAway               exit 75  the database cannot be reached now: try again
@@ -99,6 +100,7 @@ if TYPE_CHECKING:
         RemoteAway,
         RemoteNotFound,
         RemoteRefused,
+        Repeated,
         SchemaMismatch,
         StoreAway,
     )
@@ -110,6 +112,7 @@ _ELSEWHERE = (
     "RemoteAway",
     "RemoteNotFound",
     "RemoteRefused",
+    "Repeated",
     "SchemaMismatch",
     "StoreAway",
 )
@@ -172,6 +175,7 @@ __all__ = [
     "RemoteAway",
     "RemoteNotFound",
     "RemoteRefused",
+    "Repeated",
     "SchemaMismatch",
     "StillOpen",
     "StorageError",

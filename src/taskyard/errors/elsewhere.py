@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from taskyard.errors.general import TaskyardError, clipped, shown
+from taskyard.errors.general import StorageError, TaskyardError, clipped, shown
 from taskyard.errors.missing import NotFound
 
 TYPE_CHECKING = False
@@ -26,6 +26,10 @@ class StoreAway(TaskyardError):
         self.where = clipped(where, 120)
         self.why = clipped(why, 300)
         self.retryable = True
+
+
+class Repeated(StorageError):
+    """The database has already what it is to have once: the request arrived before, and its answer was lost."""
 
 
 class SchemaMismatch(TaskyardError):

@@ -51,6 +51,7 @@ def test_what_it_says_is_appended_and_its_answer_is_told(jobs: Jobs, place: Fake
     assert job.facts["result"] == "All is well."
     assert (job.facts["remoteTaskType"], job.facts["prompt"]) == ("remote-agent", job.facts["prompt"])
     assert str(job.facts["sessionId"]).startswith("fake-")
+    until(lambda: jobs.get(job.id).notified)
     [notice] = Outbox(jobs.home, "ada").take()
     assert (notice.task_id, notice.status, notice.news["result"]) == (job.id, "completed", "All is well.")
     assert notice.summary == 'Remote agent "one" completed'

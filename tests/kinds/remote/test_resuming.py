@@ -69,6 +69,7 @@ def assert_whole(jobs: Jobs, job: Job, most: int) -> None:
     done = jobs.wait(job.id, timeout=40)
     assert done.status is JobStatus.COMPLETED, done.end
     assert lines(done) == numbers(most)
+    until(lambda: jobs.get(job.id).notified)  # the end is there before the notice, and a keeper may die in between
     told = Outbox(jobs.home, "ada").take()
     assert [(notice.task_id, notice.status) for notice in told] == [(job.id, "completed")]
     kinds = events(jobs, job.id)

@@ -35,6 +35,7 @@ def test_a_checker_of_somebody_elses_package_says_when_it_is_complete(jobs: Jobs
         "Merged by ada.",
         True,
     )
+    until(lambda: jobs.get(job.id).notified)
     [notice] = Outbox(jobs.home, "ada").take()
     assert (notice.summary, notice.news["result"]) == ('Remote agent "one" completed: Merged by ada.', "Merged by ada.")
 

@@ -45,6 +45,7 @@ def test_no_subject_owner_label_description_output_or_name_becomes_markup(desk: 
 def test_a_place_in_the_address_is_only_a_name(desk: Desk) -> None:
     command("task", "add", "One")
     with desk.see() as page:
+        expect(page.locator(".card")).to_have_count(1)
         page.evaluate("location.hash = '#/board/%3Cimg%20src=x%20onerror=hurt=1%3E/task/%E0%A4%A'")
         expect(page.locator("#lists option").first).to_have_text("<img src=x onerror=hurt=1>")
         assert page.locator("img").count() == 0

@@ -10,9 +10,8 @@ from __future__ import annotations
 import random
 import time
 
-from taskyard.database.connection import Repeated
 from taskyard.disk.processes import this_host
-from taskyard.errors import TaskyardError
+from taskyard.errors import Repeated, TaskyardError
 from taskyard.tasklist import planning
 from taskyard.tasklist.model import Act, Draft, Lease, Task
 from taskyard.tasklist.planning import Plan
