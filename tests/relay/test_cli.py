@@ -6,10 +6,11 @@ import json
 import signal
 import subprocess
 import sys
+import time
 
 import pytest
 
-from support.hosts import Machine
+from support.hosts import Machine, Machines
 from support.wait import until
 from taskyard.kinds.shell import Shell
 
@@ -28,6 +29,22 @@ def test_ps_names_the_machine_of_each_job_where_there_are_several(forge: Machine
     assert desk.run("ps", "--host", "forge", "-q").lines == [far.id]
     shown = {job["id"]: (job["host"], job["disconnected"]) for job in desk.run("ps", "--json").data}
     assert shown == {far.id: ("forge", False), near.id: ("desk", False)}
+
+
+def test_where_the_database_is_away_ps_soon_shows_what_runs_here_and_says_so(machines: Machines) -> None:
+    alone = machines("alone", store="postgresql://postgres@/yard?host=/nowhere/at/all")
+    job_id = alone.run("run", "-d", "--", "sleep", "60").out.strip()
+    began = time.monotonic()
+
+    shown = alone.run("ps")
+
+    assert time.monotonic() - began < alone.settings.database_patience / 2
+    assert job_id in shown.out
+    assert "cannot be reached" in shown.err and "taskyard db status" in shown.err
+    found = json.loads(alone.run("ps", "--json").out)
+    assert [job["id"] for job in found["data"]] == [job_id]
+    assert "cannot be reached" in str(found["warnings"])
+    assert alone.run("stop", job_id).code == 0
 
 
 def test_what_a_job_elsewhere_prints_is_read_and_followed_to_its_end(forge: Machine, desk: Machine) -> None:

@@ -15,11 +15,25 @@ import pytest
 from support.hosts import Machine, Machines
 from support.wait import until
 from taskyard.disk.kernel_lock import is_held
+from taskyard.disk.processes import process_alive, process_start
 from taskyard.kinds.shell import Shell
 from taskyard.relay import life, upkeep
 from taskyard.relay.summon import COMES, lock_path, summon
 
 pytestmark = pytest.mark.req("X-01")
+
+#: A database that nobody serves.
+GONE = "postgresql://postgres@/yard?host=/nowhere/at/all"
+
+
+def was_relay(machine: Machine) -> bool:
+    """Be the relay of a machine until there is nothing to do; whether we were."""
+    before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)}
+    try:
+        return life.run(machine.host, machine.database, machine.settings)
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def test_whoever_asks_at_once_gets_one_relay(forge: Machine) -> None:
@@ -79,18 +93,41 @@ def test_a_relay_that_has_nothing_to_do_ends_and_says_so(
     job = jobs.start(Shell("true"))
     forge.kill_relay(signal.SIGTERM)
 
-    before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)}
-    try:
-        until(lambda: not forge.has_relay)
-        assert life.run(forge.host, forge.database, forge.settings), "it was us"
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+    until(lambda: not forge.has_relay)
+    assert was_relay(forge), "it was us"
 
     assert not forge.has_relay
     assert desk.jobs().get(job.id).is_final
     far = desk.jobs().find(job.id)
     assert far is not None and not far.is_heard, "nobody need wait for it to fall silent"
+
+
+def test_a_relay_whose_database_is_gone_for_good_gives_up_once_no_job_lives(
+    machines: Machines, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(life, "_LONGEST_AWAY", 0.5)
+    alone = machines("alone", store=GONE)
+    jobs = alone.jobs()
+    job = jobs.start(Shell("true"))
+    until(lambda: jobs.get(job.id).is_final)
+    alone.kill_relay()
+
+    assert was_relay(alone)
+
+    assert not alone.has_relay
+    assert Path(alone.home, "jobs", job.id).is_dir(), "what is not told yet waits for the next"
+
+
+def test_a_relay_ends_with_its_home(machines: Machines) -> None:
+    alone = machines("alone", store=GONE)
+    alone.jobs().summon()
+    pid = alone.relay_pid()
+    start = process_start(pid)
+
+    os.rename(alone.home, f"{alone.home}-elsewhere")
+
+    until(lambda: not process_alive(pid, start), timeout=20)
+    assert not os.path.exists(alone.home), "nor does it come back"
 
 
 def test_where_there_is_one_another_leaves_at_once(forge: Machine) -> None:
@@ -114,12 +151,7 @@ def test_what_comes_while_a_relay_goes_is_seen_by_it_or_brings_another(
             jobs.wait_all(farewells, timeout=20)
 
     monkeypatch.setattr(upkeep, "farewell", farewell)
-    before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)}
-    try:
-        assert life.run(forge.host, forge.database, forge.settings)
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+    assert was_relay(forge)
 
     assert forge.database.ask("SELECT is_final FROM job WHERE id = ANY(%s)", [farewells]) == [(True,)]
 

@@ -12,6 +12,7 @@ import signal
 import time
 
 from taskyard.clock import elapsed
+from taskyard.database.waiting import at_most
 from taskyard.disk.kernel_lock import RangeLock
 from taskyard.errors import Busy, StoreAway, TaskyardError
 from taskyard.relay import upkeep
@@ -71,6 +72,11 @@ class Relay:
         self._noted = ""
         self._busy_at = elapsed()
         self._away_since: float | None = None
+
+    @property
+    def is_away(self) -> bool:
+        """Whether nothing can be told, since the database is away or refuses."""
+        return self._away_since is not None
 
     def end(self) -> None:
         """Come to an end soon."""
@@ -136,10 +142,12 @@ class Relay:
             self._busy_at = elapsed()
 
     def _is_done(self) -> bool:
+        if not os.path.isdir(self._host.home):
+            return True  # somebody removed it, with all that there was to tell
         if self._stay or self._living or self._serving.is_busy:
             return False
-        if self._away_since is not None:
-            return elapsed() - self._away_since > _LONGEST_AWAY
+        if self.is_away:
+            return elapsed() - (self._away_since or 0.0) > _LONGEST_AWAY
         return elapsed() - self._busy_at >= LINGER
 
     def _patience(self) -> float:
@@ -189,12 +197,13 @@ def run(
             relay = Relay(host, database, settings, stay=stay)
             try:
                 _end_by_signals(relay)
-                relay.work()
+                with at_most(_AWAY_LOOK):  # it looks again by itself, and at other things meanwhile
+                    relay.work()
                 was_told = relay.is_over
             finally:
                 relay.close()
             upkeep.farewell(host, database)
-        if was_told or not relay.has_work():  # asked after the lock was given back: see `summon`
+        if was_told or relay.is_away or not relay.has_work():  # asked after the lock was given back: see `summon`
             return True
 
 

@@ -7,7 +7,10 @@ asked of it there, its own home's relay carries out.
 
 from __future__ import annotations
 
+from contextlib import nullcontext
+
 from taskyard.clock import elapsed
+from taskyard.database.waiting import at_most
 from taskyard.errors import JobNotFound, NoInput, StoreAway, TaskyardError
 from taskyard.names import nearest
 from taskyard.relay import records
@@ -31,6 +34,10 @@ if TYPE_CHECKING:
     from taskyard.runtime.output import Part
     from taskyard.runtime.steering import Stopped
     from taskyard.runtime.task_output import TaskOutput
+
+
+#: Seconds for which a database that is away is tried by those who can do without other machines' jobs.
+_MOMENT = 1.0
 
 
 class SharedJobs(Jobs):
@@ -137,12 +144,16 @@ class SharedJobs(Jobs):
         return found
 
     def list(self, *, ended: bool = False, report: Report | None = None) -> list[Job]:
-        """Every job that lives on any machine, oldest first; with `ended` also those that are over."""
+        """Every job that lives on any machine, oldest first; with `ended` also those that are over.
+
+        Whoever gives `report` is told soon that the database is away, and has this machine's at least.
+        """
         here = super().list(ended=ended, report=report)
         if any(not job.is_final for job in here):
             self.summon()  # if it was killed, whoever looks brings it back
         try:
-            found = [*here, *self.far.all(ended=ended)]
+            with at_most(_MOMENT) if report is not None else nullcontext():
+                found = [*here, *self.far.all(ended=ended)]
         except StoreAway as away:
             if report is None:
                 raise
