@@ -12,7 +12,6 @@ import signal
 import time
 
 from taskyard.clock import elapsed
-from taskyard.database.waiting import at_most
 from taskyard.disk.kernel_lock import RangeLock
 from taskyard.errors import Busy, StoreAway, TaskyardError
 from taskyard.relay import upkeep
@@ -184,6 +183,8 @@ def run(
         stay: Be the next one if there is one, and go on until a signal says that it is enough.
         inherited: The lock we were born with.
     """
+    from taskyard.database.waiting import at_most
+
     while True:
         with RangeLock(lock_path(host.home)) as lock:
             if not _is_elected(lock, patient=stay):

@@ -10,7 +10,6 @@ from __future__ import annotations
 from contextlib import nullcontext
 
 from taskyard.clock import elapsed
-from taskyard.database.waiting import at_most
 from taskyard.errors import JobNotFound, NoInput, StoreAway, TaskyardError
 from taskyard.names import nearest
 from taskyard.relay import records
@@ -148,6 +147,8 @@ class SharedJobs(Jobs):
 
         Whoever gives `report` is told soon that the database is away, and has this machine's at least.
         """
+        from taskyard.database.waiting import at_most
+
         here = super().list(ended=ended, report=report)
         if any(not job.is_final for job in here):
             self.summon()  # if it was killed, whoever looks brings it back

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 
+from taskyard import config
 from taskyard.clock import now_ms
 from taskyard.config import Settings
 from taskyard.disk.files import make_private_folder
@@ -79,7 +80,7 @@ class Starter(NamedTuple):
         request = {
             "id": job_id,
             "home": self.home,
-            "plan": plan(self.home, wanted.env, job_id, argv=wanted.argv, cwd=wanted.cwd, task=task),
+            "plan": plan(self.home, wanted.env, job_id, argv=wanted.argv, cwd=wanted.cwd, task=task, **self._store()),
             "record": {**self._record(spec, wanted, JobFolder(self.home, job_id)), **around},
             **self._limits(spec, wanted, depth),
             "after": list(after),
@@ -91,6 +92,11 @@ class Starter(NamedTuple):
             "arguments": None if wanted.argv else dict(wanted.arguments or {}),
         }
         return with_means(request, wanted.needs_env) if wanted.resumes else request
+
+    def _store(self) -> dict[str, str]:
+        """The database that lists are in, for what runs in the job, if it would not find it by itself."""
+        chosen = self.settings.store
+        return {"store": chosen} if "://" in chosen and chosen != config.load().store else {}
 
     def _limits(self, spec: Spec, wanted: Wanted, depth: int) -> dict[str, object]:
         """How it is to be run, and how far it may go."""
@@ -220,11 +226,20 @@ def _task(home: str, wanted: Wanted, parent: str | None) -> str | None:
 
 
 def plan(
-    home: str, environ: Mapping[str, str] | None, job_id: str, *, argv: Sequence[str], cwd: str | None, task: str | None
+    home: str,
+    environ: Mapping[str, str] | None,
+    job_id: str,
+    *,
+    argv: Sequence[str],
+    cwd: str | None,
+    task: str | None,
+    store: str | None = None,
 ) -> dict[str, object]:
-    """What is run, and where; a handler's process if no words are given."""
+    """What is run, and where; a handler's process if no words are given. It is in no file, nor is a password in it."""
     env = here.environment() if environ is None else dict(environ)
     env.update(TASKYARD_JOB=job_id, TASKYARD_INSTANCE=job_id, TASKYARD_HOME=home)
     if task is not None:
         env[families.VARIABLE] = task
+    if store is not None:
+        env["TASKYARD_STORE"] = store
     return {"argv": list(argv) or _HOST, "cwd": here.folder(cwd), "env": env, "umask": here.umask()}

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
+import os
+import sys
 from pathlib import Path
 
 import pytest
 
+import taskyard as api
 from support.cli import process, taskyard
 from support.crews import noted, noting, plan
 from support.wait import until
+from taskyard.kinds.shell import Shell
 
 pytestmark = pytest.mark.req("X-01")
 
@@ -52,3 +56,16 @@ def test_a_team_works_on_a_list_in_the_database(tmp_path: Path, place: str) -> N
     assert [line[0] for line in noted(tmp_path / "done")] == ["1", "2"]
     found = taskyard("task", "list", "--list", "shop", "--all", "--json").data
     assert {task["subject"]: task["status"] for task in found} == {"One": "completed", "Two": "completed"}
+
+
+def test_a_command_that_a_program_starts_over_its_database_finds_it_and_no_file_names_it(
+    address: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("TASKYARD_STORE")
+    with api.open(store=address, list="x") as yard:
+        words = [sys.executable, "-m", "taskyard", "task", "add", "By a command", "--list", "x"]
+        assert yard.jobs.wait(yard.jobs.start(Shell(words)).id, timeout=30).status == "completed"
+        assert [task.subject for task in yard.tasks.list()] == ["By a command"]
+
+    kept = [path for path in Path(os.environ["TASKYARD_HOME"]).rglob("*") if path.is_file()]
+    assert kept and [path for path in kept if address.encode() in path.read_bytes()] == []
