@@ -11,6 +11,7 @@ import time
 import pytest
 
 from support.hosts import Machine, Machines
+from support.postgres import Server
 from support.wait import until
 from taskyard.kinds.shell import Shell
 
@@ -20,7 +21,8 @@ pytestmark = pytest.mark.req("X-01", "B-07")
 def test_ps_names_the_machine_of_each_job_where_there_are_several(forge: Machine, desk: Machine) -> None:
     far = forge.jobs().start(Shell("sleep 60", name="a far one"))
     until(lambda: [job["host"] for job in desk.run("ps", "--json").data] == ["forge"])
-    assert "forge" not in desk.run("ps").out, "nobody need be told of the only one"
+    assert "forge" not in forge.run("ps").out, "nobody need be told of their own"
+    assert " forge " in desk.run("ps").out
 
     near = desk.jobs().start(Shell("sleep 60", name="a near one"))
 
@@ -44,6 +46,17 @@ def test_where_the_database_is_away_ps_soon_shows_what_runs_here_and_says_so(mac
     found = json.loads(alone.run("ps", "--json").out)
     assert [job["id"] for job in found["data"]] == [job_id]
     assert "cannot be reached" in str(found["warnings"])
+    assert alone.run("stop", job_id).code == 0
+
+
+def test_where_the_database_refuses_ps_shows_what_runs_here_and_why(machines: Machines, postgres: Server) -> None:
+    alone = machines("alone", store=postgres.address("nowhere"))
+    job_id = alone.run("run", "-d", "--", "sleep", "60").out.strip()
+
+    shown = alone.run("ps")
+
+    assert job_id in shown.out
+    assert '"nowhere" does not exist' in shown.err and "createdb" in shown.err
     assert alone.run("stop", job_id).code == 0
 
 
@@ -102,7 +115,7 @@ def test_of_a_machine_that_is_away_the_error_says_which_and_what_to_do(forge: Ma
     refused = desk.run("stop", job.id)
     assert refused.code == 75
     assert "'forge', of which nothing was heard for 95 s. Nothing was done." in refused.err
-    assert "taskyard ps" in refused.err
+    assert "`taskyard relay` over there" in refused.err
     assert desk.run("logs", job.id, "--json").error["code"] == "host_away"
     own = desk.jobs().start(Shell("sleep 60"))
     both = desk.run("stop", "--all", "--grace", "0")

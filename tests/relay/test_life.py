@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from support.hosts import Machine, Machines
+from support.postgres import Server
 from support.wait import until
 from taskyard.disk.kernel_lock import is_held
 from taskyard.disk.processes import process_alive, process_start
@@ -116,6 +117,31 @@ def test_a_relay_whose_database_is_gone_for_good_gives_up_once_no_job_lives(
 
     assert not alone.has_relay
     assert Path(alone.home, "jobs", job.id).is_dir(), "what is not told yet waits for the next"
+
+
+def test_a_relay_for_another_database_makes_way_for_one_for_this(machines: Machines, desk: Machine) -> None:
+    wrong = machines("forge", store=GONE)
+    wrong.jobs().start(Shell("sleep 60"))
+    first = wrong.relay_pid()
+
+    forge = machines("forge")
+    job = forge.jobs().start(Shell("sleep 60"))
+
+    until(lambda: job.id in [each.id for each in desk.jobs().list()], timeout=20)
+    assert forge.relay_pid() != first
+
+
+def test_a_relay_that_is_refused_gives_up_soon(
+    machines: Machines, postgres: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(life, "LINGER", 0.2)
+    refused = machines("refused", store=postgres.address("nowhere"))
+    refused.jobs().start(Shell("true"))
+    refused.kill_relay()
+
+    assert was_relay(refused)
+
+    assert not refused.has_relay
 
 
 def test_a_relay_ends_with_its_home(machines: Machines) -> None:

@@ -105,7 +105,7 @@ class Machine:
         if not self.has_relay:
             return None
         try:
-            pid = int(Path(lock_path(self.home)).read_text(encoding="ascii"))
+            pid = int(Path(lock_path(self.home)).read_text(encoding="ascii").split()[0])
             env = Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
         except (OSError, ValueError):
             return None

@@ -45,7 +45,7 @@ def _address(args: Args) -> str:
 def _status(args: Args) -> int:
     from taskyard.database import schema
     from taskyard.database.address import where_of
-    from taskyard.database.connection import connect
+    from taskyard.database.connection import connect, spoken
 
     address, known = _address(args), schema.known()
     facts: dict[str, object] = {"where": where_of(address), "known": known}
@@ -55,9 +55,10 @@ def _status(args: Args) -> int:
         facts |= {"state": "disconnected", "why": error.why}
         return answer(args, lambda: facts, lambda: _lines(facts)) or error.exit_code
     try:
-        found = schema.version(link)
-        facts |= {"state": _state(found, known), "schema": found, "server": link.info.server_version}
-        facts |= _counts(link) if found == known else {}
+        with spoken(address):
+            found = schema.version(link)
+            facts |= {"state": _state(found, known), "schema": found, "server": link.info.server_version}
+            facts |= _counts(link) if found == known else {}
     finally:
         link.close()
     return answer(args, lambda: facts, lambda: _lines(facts)) or (0 if found == known else 1)
@@ -78,7 +79,7 @@ def _counts(link: Link) -> dict[str, object]:
 
 def _lines(facts: dict[str, object]) -> list[str]:
     advice = {
-        "ready": f"{facts.get('lists')} lists, {facts.get('tasks')} tasks, {facts.get('agents')} living agents",
+        "ready": ", ".join(_counted(facts.get(name.split()[-1]), name) for name in ("lists", "tasks", "living agents")),
         "empty": "it has no tables of Taskyard yet: `taskyard db upgrade` makes them",
         "older": f"schema {facts.get('schema')}, this Taskyard needs {facts['known']}: `taskyard db upgrade`",
         "disconnected": facts.get("why"),
@@ -88,10 +89,14 @@ def _lines(facts: dict[str, object]) -> list[str]:
     return [f"{state:<12}  {facts['where']}: {advice[state]}"]
 
 
+def _counted(count: object, things: str) -> str:
+    return f"{count} {things[:-1] if count == 1 else things}"
+
+
 def _upgrade(args: Args) -> int:
     from taskyard.database import schema
     from taskyard.database.address import where_of
-    from taskyard.database.connection import connect
+    from taskyard.database.connection import connect, spoken
 
     address = _address(args)
     where = where_of(address)
@@ -101,7 +106,8 @@ def _upgrade(args: Args) -> int:
 
     link = connect(address, check=False)
     try:
-        taken = schema.upgrade(link, where, tell)
+        with spoken(address):
+            taken = schema.upgrade(link, where, tell)
     finally:
         link.close()
     done = [{"number": step.number, "name": step.name} for step in taken]

@@ -36,14 +36,21 @@ _LARGEST_INPUT = 8 * 1024 * 1024
 _PATIENCE = 5.0
 
 
+#: Seconds for which a database that is away is tried: what waits there waits for the next moment.
+_AWAY = 1.0
+
+
 def _arguments(parser: Parser) -> None:
     parser.add("event", metavar="EVENT", help="SessionStart, UserPromptSubmit, PostToolUse or Stop; others do nothing.")
     parser.add("--strict", action="store_true", help="Fail if something goes wrong, to find out what.")
 
 
 def _run(args: Args) -> int:
+    from taskyard.database.waiting import at_most
+
     try:
-        _answer(args)
+        with at_most(_AWAY):
+            _answer(args)
     except Exception as error:  # nothing of ours may stop a client's work
         if args.strict:
             raise

@@ -7,12 +7,15 @@ an answer is on its way.
 
 from __future__ import annotations
 
+from contextlib import contextmanager
+
 from taskyard.database import schema
 from taskyard.database.address import parts_of, where_of
 from taskyard.errors import Repeated, StorageError, StoreAway, TaskyardError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Generator
     from typing import Any
 
     import psycopg
@@ -46,6 +49,18 @@ _IS_THERE = "23505"
 _NOT_NOW = ("starting up", "shutting down", "recovery", "too many", "not yet accepting", "remaining connection slots")
 
 
+#: And what libpq says where the address itself lacks something.
+_NEVER = ("no password supplied", "Servname not supported", "invalid port number")
+
+#: What to do about what a server says, or its client, to whom it does not let in.
+_ADVICE = {
+    "no password supplied": "Put it into ~/.pgpass, or set PGPASSWORD.",
+    "password authentication failed": "Look at ~/.pgpass, PGPASSWORD, and the user's name in the address.",
+    "does not exist": "Look at the address (`store`), or make it with createdb or createuser.",
+    "permission denied": "Its owner can GRANT what is missing; see the guide on PostgreSQL.",
+}
+
+
 def connect(address: str, *, check: bool = True) -> Link:
     """A new connection; each statement is a transaction of its own. `check`: only to a database of our version.
 
@@ -70,6 +85,7 @@ def connect(address: str, *, check: bool = True) -> Link:
     options = " ".join([given.get("options", ""), *(f"-c {name}={value}" for name, value in settings.items())])
     ours = {
         "application_name": "taskyard",
+        "client_encoding": "UTF8",  # whatever the database keeps its texts in
         "connect_timeout": CONNECT,
         "keepalives_idle": CUT // 2,
         "keepalives_interval": 2,
@@ -93,6 +109,21 @@ def connect(address: str, *, check: bool = True) -> Link:
     return link
 
 
+@contextmanager
+def spoken(address: str) -> Generator[None]:
+    """Have what the driver raises within the block said in our words.
+
+    Raises:
+        StoreAway, StorageError: as `connect`.
+    """
+    import psycopg
+
+    try:
+        yield
+    except psycopg.Error as error:
+        raise in_words(address, error) from error
+
+
 def in_words(address: str, error: psycopg.Error) -> StoreAway | StorageError:
     """What went wrong: something that passes, or not."""
     import psycopg
@@ -102,8 +133,10 @@ def in_words(address: str, error: psycopg.Error) -> StoreAway | StorageError:
     why = text[0].strip().rstrip(".") if text else type(error).__name__
     is_link = isinstance(error, (psycopg.OperationalError, psycopg.InterfaceError)) and not code
     is_refused = is_link and "FATAL:" in why and not any(words in why for words in _NOT_NOW)
+    is_refused = is_refused or any(words in why for words in _NEVER)
     if (is_link and not is_refused) or code.startswith(_PASSING):
         return StoreAway(where_of(address), why)
     if code == _IS_THERE:
         return Repeated(f"The database {where_of(address)}", why)
-    return StorageError(f"The database {where_of(address)}", why)
+    advice = next((advice for words, advice in _ADVICE.items() if words in why), "")
+    return StorageError(f"The database {where_of(address)}", why, advice=advice)

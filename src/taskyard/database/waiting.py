@@ -2,6 +2,7 @@
 Who waits for a database that is away: for how long at most, and who hears of it.
 
     with at_most(0.0): …     whoever shows something live does not stand still: it shows that the database is away
+    with at_least(40.0): …   whoever said how long to wait for something else waits for the database as well
     aloud(say)               a person at a command line is told why nothing happens
 """
 
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 _MOMENT = 1.0
 
 _most: ContextVar[float | None] = ContextVar("most", default=None)
+_least: ContextVar[float] = ContextVar("least", default=0.0)
 _report: Callable[[str], None] | None = None
 
 
@@ -32,9 +34,19 @@ def at_most(seconds: float) -> Generator[None]:
         _most.reset(token)
 
 
+@contextmanager
+def at_least(seconds: float) -> Generator[None]:
+    """Whatever this thread asks within the block is tried for so long, if that is longer than usual."""
+    token = _least.set(seconds)
+    try:
+        yield
+    finally:
+        _least.reset(token)
+
+
 def patience(usual: float) -> float:
     """How long to be patient here, in seconds."""
-    most = _most.get()
+    usual, most = max(usual, _least.get()), _most.get()
     return usual if most is None else min(usual, most)
 
 

@@ -97,7 +97,7 @@ class HostAway(TaskyardError):
         done = "Nothing was done." if is_withdrawn else "It may still do what was asked for."
         super().__init__(
             f"Job {job_id} is on {shown(host)}, of which nothing was heard for {seconds:.0f} s. {done}",
-            "Any `taskyard ps` over there brings it back, if the machine and its way to the database are up.",
+            "`taskyard relay` over there answers, if the machine and its way to the database are up.",
         )
         self.host = clipped(host)
         self.job_id = job_id

@@ -17,7 +17,7 @@ from taskyard.errors import Busy, StoreAway, TaskyardError
 from taskyard.relay import upkeep
 from taskyard.relay.forwarding import LOG, Forwarding
 from taskyard.relay.serving import Serving
-from taskyard.relay.summon import WORKS, lock_path
+from taskyard.relay.summon import WORKS, entry, lock_path
 from taskyard.relay.watching import News, Watching
 from taskyard.runtime.folder import living_folder
 from taskyard.runtime.log import note
@@ -71,6 +71,7 @@ class Relay:
         self._noted = ""
         self._busy_at = elapsed()
         self._away_since: float | None = None
+        self._is_refused = False  #: it is there, and will not have us
 
     @property
     def is_away(self) -> bool:
@@ -93,11 +94,11 @@ class Relay:
             try:
                 self._round(news)
                 self._away_since = None
-            except StoreAway:
-                self._away_since = self._away_since or elapsed()
             except TaskyardError as error:
                 self._away_since = self._away_since or elapsed()
-                self._note(str(error))
+                self._is_refused = not isinstance(error, StoreAway)
+                if self._is_refused:
+                    self._note(str(error))
             if self._is_done():
                 return
             news = self._watching.wait(self._patience())
@@ -146,7 +147,7 @@ class Relay:
         if self._stay or self._living or self._serving.is_busy:
             return False
         if self.is_away:
-            return elapsed() - (self._away_since or 0.0) > _LONGEST_AWAY
+            return elapsed() - (self._away_since or 0.0) > (LINGER if self._is_refused else _LONGEST_AWAY)
         return elapsed() - self._busy_at >= LINGER
 
     def _patience(self) -> float:
@@ -194,7 +195,7 @@ def run(
             if inherited is not None:
                 os.close(inherited)  # from here on we are seen as the one that works
                 inherited = None
-            os.pwrite(lock.fd, b"%-9d\n" % os.getpid(), 0)  # for people; that we live, the lock says
+            os.pwrite(lock.fd, entry(os.getpid(), database.address), 0)  # that we live, the lock says
             relay = Relay(host, database, settings, stay=stay)
             try:
                 _end_by_signals(relay)

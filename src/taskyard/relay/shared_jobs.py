@@ -10,7 +10,7 @@ from __future__ import annotations
 from contextlib import nullcontext
 
 from taskyard.clock import elapsed
-from taskyard.errors import JobNotFound, NoInput, StoreAway, TaskyardError
+from taskyard.errors import JobNotFound, NoInput, TaskyardError
 from taskyard.names import nearest
 from taskyard.relay import records
 from taskyard.relay.far_jobs import FarJobs
@@ -145,7 +145,7 @@ class SharedJobs(Jobs):
     def list(self, *, ended: bool = False, report: Report | None = None) -> list[Job]:
         """Every job that lives on any machine, oldest first; with `ended` also those that are over.
 
-        Whoever gives `report` is told soon that the database is away, and has this machine's at least.
+        Whoever gives `report` is told soon that the database is away, or refuses, and has this machine's at least.
         """
         from taskyard.database.waiting import at_most
 
@@ -155,10 +155,10 @@ class SharedJobs(Jobs):
         try:
             with at_most(_MOMENT) if report is not None else nullcontext():
                 found = [*here, *self.far.all(ended=ended)]
-        except StoreAway as away:
+        except TaskyardError as error:
             if report is None:
                 raise
-            report(away)
+            report(error)
             return here
         return sorted(found, key=lambda job: (job.start_time, job.id))
 

@@ -11,9 +11,15 @@ the other.
 
 from __future__ import annotations
 
+import hashlib
 import os
+import signal
 import sys
+import time
+from contextlib import suppress
+from pathlib import Path
 
+from taskyard.clock import elapsed
 from taskyard.disk.files import make_private_folder
 from taskyard.disk.kernel_lock import RangeLock, is_held
 from taskyard.disk.processes import open_descriptors
@@ -36,6 +42,9 @@ _PROGRAM = [sys.executable, "-P", "-m", "taskyard.relay"]
 _NAMES = frozenset({"PATH", "HOME", "USER", "LOGNAME", "LANG", "TZ", "TMPDIR", "PYTHONPATH", "PYTHONHOME"})
 _BEGINNINGS = ("TASKYARD_", "XDG_", "PG", "LC_", "SSL_", "KRB5")
 
+#: Seconds for which a relay that makes way is waited for.
+_MAKES_WAY = 5.0
+
 #: And what of that is of the job or the agent around us, not of the home.
 _NOT_ITS = frozenset({"TASKYARD_JOB", "TASKYARD_INSTANCE", "TASKYARD_AGENT", "TASKYARD_TASK", "TASKYARD_LIST"})
 
@@ -45,10 +54,18 @@ def lock_path(home: str) -> str:
     return f"{home}/relay.lock"
 
 
+def entry(pid: int, store: str) -> bytes:
+    """What a relay writes into its lock: who it is, and for which database, which none can read from it."""
+    return f"{pid:<9d}\n{hashlib.sha256(store.encode()).hexdigest()}\n".encode("ascii")
+
+
 def summon(home: str, store: str) -> bool:
-    """See that a relay works for `home`, or comes; whether one was started. `store`: the address of its database."""
+    """See that a relay works for `home`, or comes; whether one was started. `store`: the address of its database.
+
+    One that works for another database, since the setting was another when it came, makes way.
+    """
     path = lock_path(home)
-    if is_held(path, WORKS):
+    if is_held(path, WORKS) and not _made_way(path, store):
         return False
     make_private_folder(home)
     lock = RangeLock(path)
@@ -60,6 +77,25 @@ def summon(home: str, store: str) -> bool:
     finally:
         lock.hand_over()
     return True
+
+
+def _made_way(path: str, store: str) -> bool:
+    """Whether the relay that works does so for another database, and has ended now, as it was told."""
+    try:
+        with open(path, "rb") as file:
+            written = file.read(200)
+        pid = int(written.split(b"\n")[0])
+        words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+    except (OSError, ValueError):
+        return False
+    if written.startswith(entry(pid, store)) or _PROGRAM[-1].encode() not in words:
+        return False
+    with suppress(ProcessLookupError, PermissionError):
+        os.kill(pid, signal.SIGTERM)
+    until = elapsed() + _MAKES_WAY
+    while is_held(path, WORKS) and elapsed() < until:
+        time.sleep(0.01)
+    return not is_held(path, WORKS)
 
 
 def _start(home: str, store: str, lock: int) -> None:

@@ -29,10 +29,10 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from taskyard.errors import StoreAway
+    from taskyard.errors import TaskyardError
 
     #: Gets what is wrong with a job that cannot be shown.
-    Report = Callable[[Damaged | StorageError | StoreAway], None]
+    Report = Callable[[TaskyardError], object]
 
 #: What stands for an end that is there and cannot be understood: it happened, and is not written anew.
 _UNREADABLE = End("error", error="how it ended cannot be read", proof="best_effort")

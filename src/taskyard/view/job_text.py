@@ -72,9 +72,8 @@ def job_rows(rows: Sequence[JobRow], *, now: int, columns: int, style: Style = S
 
 
 def _hosts(rows: Sequence[JobRow]) -> list[str]:
-    """The machine of each job, where there are several: nobody need be told of the only one."""
-    names = [safe(row.job.host_name) for row in rows]
-    return names if len(set(names)) > 1 else [""] * len(rows)
+    """The machine of each job, if any is on another: nobody need be told of their own."""
+    return [safe(row.job.host_name) if any(row.job.is_far for row in rows) else "" for row in rows]
 
 
 def _age(job: Job, now: int) -> str:

@@ -58,6 +58,21 @@ def test_a_team_works_on_a_list_in_the_database(tmp_path: Path, place: str) -> N
     assert {task["subject"]: task["status"] for task in found} == {"One": "completed", "Two": "completed"}
 
 
+@pytest.mark.req("M-04")
+def test_a_team_waits_long_for_a_database_that_is_away_unless_it_is_told_how_long(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words = ["team", "up", "--plan", plan(tmp_path, "name: shop\ntasks: [One]\n"), "--agents", "1", "--command"]
+    for said, expected in ((None, "3600"), ("20", "20")):
+        if said is not None:
+            monkeypatch.setenv("TASKYARD_DATABASE_PATIENCE", said)
+            assert taskyard("task", "reset", "--list", "shop", "--yes").code == 0
+        side = tmp_path / expected
+        tells = f'echo $TASKYARD_DATABASE_PATIENCE > "{side}"'
+        assert process(*words, noting(tmp_path / "done", work=tells)).code == 0
+        assert side.read_text(encoding="ascii").strip() == expected
+
+
 def test_a_command_that_a_program_starts_over_its_database_finds_it_and_no_file_names_it(
     address: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

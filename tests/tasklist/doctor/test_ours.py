@@ -191,6 +191,19 @@ def test_a_link_in_the_home_is_named_and_neither_followed_nor_removed(sick: Sick
     assert stat.S_IMODE((tmp_path / "target").stat().st_mode) == 0o755
 
 
+def test_the_one_link_that_we_make_is_no_planted_one(sick: SickList) -> None:
+    sick.tasks(1)
+    folder = Path(sick.yard.home, "jobs", "aqtvjedh7")
+    folder.mkdir(mode=0o700, parents=True)
+    folder.parent.chmod(0o700)
+    (folder / "output").symlink_to("transcript.jsonl")
+    assert "planted-link" not in sick.names()
+
+    (folder / "output").unlink()
+    (folder / "output").symlink_to("/etc/passwd")
+    assert "planted-link" in sick.names()
+
+
 def test_other_things_in_the_home_are_left_alone(sick: SickList) -> None:
     home = Path(sick.yard.home)
     home.mkdir(mode=0o700)

@@ -6,6 +6,7 @@ import os
 import signal
 
 from taskyard import config, paths
+from taskyard.cli.output import wait_aloud
 from taskyard.errors import TaskyardError
 from taskyard.names import check_name
 from taskyard.relay import door
@@ -36,6 +37,7 @@ EXITS = (
 
 def jobs_of(args: Args) -> Jobs:
     """The jobs of this user, for whoever is behind this command line."""
+    wait_aloud(args)
     name = args.by or os.environ.get("TASKYARD_AGENT")
     agent = check_name("an agent", name) if name else None
     return door.jobs(paths.home(), config.load(), agent=agent, hook_files=hook_files, alone=True)

@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 
 _FOR_EVER = float("inf")
 
+#: Seconds for which a database that is away is waited for, at most.
+_LONGEST_AWAY = 3600.0
+
 
 def _arguments(parser: Parser) -> None:
     parser.add("--start", action="store_true", help="Start it as well.")
@@ -45,7 +48,9 @@ def _arguments(parser: Parser) -> None:
 
 
 def _run(args: Args) -> int:
-    with open_yard(args) as yard:
+    from taskyard.database.waiting import at_least
+
+    with at_least(min(args.wait or 0.0, _LONGEST_AWAY)), open_yard(args) as yard:
         deadline = elapsed() + (args.wait or 0.0)
         while (task := _claimed(args, yard)) is None:
             left = deadline - elapsed()

@@ -54,9 +54,10 @@ def watch(args: Args, yard: Yard) -> int:
         yard.tasks.store.wait(yard.settings.poll_interval if unfinished else _LONG)
         found = steady.look(yard.tasks.list)
         listing = listing if found is None else found
-        if args.as_json and tuple(listing) != shown:
-            show(args, yard, listing)
-            shown = tuple(listing)
+        if args.as_json:
+            if tuple(listing) != shown:
+                show(args, yard, listing)
+                shown = tuple(listing)
         elif not drawing and found is not None:
             news = steady.look(partial(yard.tasks.log, since=position)) or ()
             position = _told(news) or position

@@ -5,7 +5,7 @@ from __future__ import annotations
 from taskyard.cli.command import Command
 from taskyard.cli.job.shared import EXITS, exit_code
 from taskyard.cli.output import answer, open_yard, print_line, say, warn
-from taskyard.cli.team.options import add_options, wish_of
+from taskyard.cli.team.options import add_options, patient, wish_of
 from taskyard.cli.team.removal import released
 from taskyard.cli.team.show import one_team
 from taskyard.cli.values import whole
@@ -56,7 +56,7 @@ def _at_work(args: Args) -> int:
 
     wish = wish_of(args, args.team)
     args.list = args.team
-    with open_yard(args) as yard:
+    with patient(), open_yard(args) as yard:
         team = yard.teams.get(args.team)
         wanted = args.agent or yard.agent
         taken = [member.name for member in team.members]

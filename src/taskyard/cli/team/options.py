@@ -2,10 +2,20 @@
 
 from __future__ import annotations
 
+import os
+from contextlib import contextmanager
+
 from taskyard.errors import UsageError
+
+#: Seconds for which a team waits for a database that is away, unless a setting says so: its work is worth more.
+_AWAY = 3600.0
+
+_PATIENCE = "TASKYARD_DATABASE_PATIENCE"
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Generator
+
     from taskyard.cli.command import Args
     from taskyard.cli.parser import Parser
     from taskyard.crew.wish import Wish
@@ -46,3 +56,16 @@ def wish_of(args: Args, team: str) -> Wish:
         until=args.until,
         can=tuple(args.can or ()),
     )
+
+
+@contextmanager
+def patient() -> Generator[None]:
+    """Have this process, and members that it starts, wait long for a database that is away."""
+    if _PATIENCE in os.environ:
+        yield
+        return
+    os.environ[_PATIENCE] = f"{_AWAY:g}"
+    try:
+        yield
+    finally:
+        os.environ.pop(_PATIENCE, None)

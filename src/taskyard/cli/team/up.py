@@ -6,8 +6,8 @@ import os
 import sys
 
 from taskyard.cli.command import Command
-from taskyard.cli.output import answer, print_line, say, warn
-from taskyard.cli.team.options import add_options, wish_of
+from taskyard.cli.output import answer, print_line, say, wait_aloud, warn
+from taskyard.cli.team.options import add_options, patient, wish_of
 from taskyard.cli.team.outcome import outcome_json, outcome_lines
 from taskyard.cli.values import whole
 from taskyard.errors import BadValue, UsageError
@@ -91,10 +91,11 @@ def _led(args: Args, course: Course, plan: Plan | None) -> int:
     from taskyard.crew.founding import founded
     from taskyard.crew.leading import Lead
 
+    wait_aloud(args)
     if args.tasks_dir:
         # Members work on the same.
         os.environ |= {"TASKYARD_TASKS_DIR": os.path.abspath(args.tasks_dir), "TASKYARD_STORE": "files"}
-    with ended_by_signals(), founded(course.wish.team, plan, agent=args.by, report=_said) as yard:
+    with patient(), ended_by_signals(), founded(course.wish.team, plan, agent=args.by, report=_said) as yard:
         _begin(args, yard, course)
         lead = Lead(yard, course, tell=lambda text: _tell(args, text))
         try:

@@ -6,7 +6,7 @@
 -- lock 7265835, which is the right to write. (Advisory locks are handed on with one wake-up each; a row's would take two.)
 -- Whoever must decide while nobody else writes takes the first one for itself. Every time is this server's.
 --
--- What is called most takes its locks, and notifies, in an expression (`IF … IS NULL`): PERFORM would be one more query.
+-- What is called most takes its locks, and notifies, in an expression (`IF ... IS NULL`): PERFORM would be one more query.
 
 CREATE TABLE list (
     id          integer GENERATED ALWAYS AS IDENTITY PRIMARY KEY,

@@ -57,7 +57,7 @@ CREATE TABLE notice (
     is_urgent   boolean NOT NULL,
     at          bigint NOT NULL,
     body        text NOT NULL,              -- as it stood in the file
-    line        jsonb NOT NULL,             -- who is next, from the inside out: [{"box", "parent", "instance"}, …]
+    line        jsonb NOT NULL,             -- who is next, from the inside out: [{"box", "parent", "instance"}, ...]
     state       text NOT NULL,              -- stored, delivered, read
     is_again    boolean NOT NULL,           -- somebody had it before, and died
     holder      text,                       -- in whose hands it is: an instance, or

@@ -73,12 +73,21 @@ def _check_mode(path: str) -> Iterator[Finding]:
     except FileNotFoundError:
         return  # gone since the folder was read
     if stat.S_ISLNK(found.st_mode):
+        if _is_own_link(path):
+            return
         why = f"It leads to {os.readlink(path)!r}; Taskyard makes no links here and follows none."
         yield Finding("planted-link", path, why, "remove it, if you do not know what it is for")
     elif found.st_mode & 0o077:
         wanted = 0o700 if stat.S_ISDIR(found.st_mode) else 0o600
         why = f"Its mode is {stat.S_IMODE(found.st_mode):04o}: other users may read or change what is yours."
         yield Finding("open-permissions", path, why, f"sets it to {wanted:04o}")
+
+
+def _is_own_link(path: str) -> bool:
+    """Whether it is the output of a job that says everything in its transcript: the only link Taskyard makes."""
+    folder, name = os.path.split(path)
+    is_output = name == "output" and os.path.basename(os.path.dirname(folder)) == "jobs"
+    return is_output and os.readlink(path) == "transcript.jsonl"
 
 
 def _writer(name: str) -> str | None:
