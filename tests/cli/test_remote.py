@@ -31,6 +31,10 @@ def jobs() -> Iterator[Jobs]:
     found.close()
 
 
+def config_path() -> Path:
+    return Path(os.environ["XDG_CONFIG_HOME"]) / "taskyard" / "config.toml"
+
+
 @pytest.mark.req("X-02")
 def test_places_are_listed_as_they_are_set_up(place: FakePlace) -> None:
     assert taskyard("remote", "list").lines == [f"here  fake  file://{place.folder}"]
@@ -45,6 +49,50 @@ def test_places_are_listed_as_they_are_set_up(place: FakePlace) -> None:
         }
     ]
     assert taskyard("remote", "list", "-q").lines == ["here"]
+
+
+@pytest.mark.req("X-02")
+def test_a_table_that_cannot_be_is_told_of_and_keeps_nobody_from_the_others(place: FakePlace) -> None:
+    with open(config_path(), "a", encoding="utf-8") as file:
+        file.write('[remotes.odd]\nurl = "http://127.0.0.1:1"\n')
+
+    listed = taskyard("remote", "list")
+    assert [line.split()[0] for line in listed.lines] == ["here"]
+    assert "remotes.odd.backend" in listed.err
+    checked = taskyard("remote", "check")
+    assert checked.code == 1
+    assert [line[:6] for line in checked.lines if line[0] in "✓✗"] == ["✓ here", "✗ odd:"]
+    assert taskyard("remote", "check", "here").code == 0
+    assert taskyard("remote", "check", "odd").code == 2
+    assert candidates(["remote", "check", ""]) == [("here", f"fake file://{place.folder}")]
+
+
+@pytest.mark.req("X-02")
+@pytest.mark.parametrize(
+    "line",
+    [
+        'token = "sk-geheim"',
+        'auth_token = "sk-geheim"',
+        'API_KEY = "sk-geheim"',
+        'headers = {Authorization = "Bearer sk-geheim"}',
+        'token_env = "sk-geheim"',
+        'token_keyring = "sk-geheim"',
+    ],
+)
+def test_a_token_in_the_settings_is_refused_and_not_repeated(line: str) -> None:
+    config_path().parent.mkdir(parents=True, exist_ok=True)
+    config_path().write_text(f'[remotes.far]\nbackend = "a2a"\nurl = "http://127.0.0.1:1"\n{line}\n', encoding="utf-8")
+
+    for words in (
+        ["remote", "list"],
+        ["remote", "check"],
+        ["remote", "check", "far"],
+        ["agent", "hi", "--remote", "far"],
+    ):
+        ran = taskyard(*words)
+        said = ran.out + ran.err
+        assert "remotes.far." in said, words
+        assert "geheim" not in said
 
 
 def test_where_none_is_set_up_that_is_said() -> None:

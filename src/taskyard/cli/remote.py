@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
     from taskyard.cli.command import Args
     from taskyard.cli.parser import Parser
+    from taskyard.errors import UsageError
     from taskyard.remote.check import Checked
     from taskyard.remote.remotes import Remote
 
@@ -29,10 +30,17 @@ _NONE = "None is set up. Name one in config.toml: a table [remotes.NAME] with ba
 
 
 def _list(args: Args) -> int:
-    found = list(remotes().values())
-    if not found:
+    wrong: list[str] = []
+    found = list(remotes(report=lambda _, error: wrong.append(str(error))).values())
+    if not found and not wrong:
         say(args, _NONE)
-    return answer(args, lambda: [_facts(one) for one in found], lambda: _lines(found), ids=(one.name for one in found))
+    return answer(
+        args,
+        lambda: [_facts(one) for one in found],
+        lambda: _lines(found),
+        ids=(one.name for one in found),
+        warnings=wrong,
+    )
 
 
 def _facts(one: Remote) -> dict[str, object]:
@@ -70,14 +78,19 @@ def _check_arguments(parser: Parser) -> None:
 def _check(args: Args) -> int:
     import asyncio
 
-    from taskyard.remote.check import check
+    from taskyard.remote.check import check, not_understood
 
-    wanted = list(remotes().values()) if args.remote is None else [remote_named(args.remote)]
+    unread: list[Checked] = []
+
+    def report(name: str, error: UsageError) -> None:
+        unread.append(not_understood(name, error))
+
+    wanted = list(remotes(report=report).values()) if args.remote is None else [remote_named(args.remote)]
 
     async def all_checked() -> list[Checked]:
         return await asyncio.gather(*map(check, wanted))
 
-    found = asyncio.run(all_checked())
+    found = [*asyncio.run(all_checked()), *unread]
     if not found:
         say(args, _NONE)
     wrong = [one for one in found if one.problem]
@@ -91,8 +104,9 @@ def _check(args: Args) -> int:
 
 def _checked_lines(found: Iterable[Checked]) -> Iterator[str]:
     for one in found:
-        where = f" at {safe(one.url)}" if one.url else ""
-        yield f"{'✗' if one.problem else '✓'} {safe(one.remote)} ({safe(one.backend)}{where}): {safe(one.said)}"
+        where = f"{safe(one.backend)} at {safe(one.url)}" if one.url else safe(one.backend)
+        named = f"{safe(one.remote)} ({where})" if where else safe(one.remote)
+        yield f"{'✗' if one.problem else '✓'} {named}: {safe(one.said)}"
         if one.problem and one.advice:
             yield f"  → {safe(one.advice)}"
 

@@ -11,13 +11,11 @@ the other.
 
 from __future__ import annotations
 
-import hashlib
 import os
 import signal
 import sys
 import time
 from contextlib import suppress
-from pathlib import Path
 
 from taskyard.clock import elapsed
 from taskyard.disk.files import make_private_folder
@@ -56,6 +54,8 @@ def lock_path(home: str) -> str:
 
 def entry(pid: int, store: str) -> bytes:
     """What a relay writes into its lock: who it is, and for which database, which none can read from it."""
+    import hashlib
+
     return f"{pid:<9d}\n{hashlib.sha256(store.encode()).hexdigest()}\n".encode("ascii")
 
 
@@ -85,7 +85,8 @@ def _made_way(path: str, store: str) -> bool:
         with open(path, "rb") as file:
             written = file.read(200)
         pid = int(written.split(b"\n")[0])
-        words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+        with open(f"/proc/{pid}/cmdline", "rb") as file:
+            words = file.read().split(b"\0")
     except (OSError, ValueError):
         return False
     if written.startswith(entry(pid, store)) or _PROGRAM[-1].encode() not in words:

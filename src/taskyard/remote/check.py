@@ -10,6 +10,7 @@ import asyncio
 
 from taskyard.errors import BadValue, MissingExtra, RemoteAway, RemoteRefused, TaskyardError
 from taskyard.remote import backend_of
+from taskyard.remote.pace import quick_of
 from taskyard.remote.remotes import token_of
 from taskyard.typed import NamedTuple, cast
 
@@ -17,6 +18,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from urllib.parse import SplitResult
 
+    from taskyard.errors import UsageError
     from taskyard.remote.backend import Probing
     from taskyard.remote.remotes import Remote
 
@@ -51,12 +53,18 @@ class _Wrong(Exception):
         self.problem, self.said, self.advice = problem, said, advice
 
 
+def not_understood(name: str, error: UsageError) -> Checked:
+    """What is wrong with a place whose table cannot be."""
+    return Checked(name, "", "", "bad_table", str(error), "Look at it in config.toml.")
+
+
 async def check(remote: Remote) -> Checked:
     """Look at one place; nothing is begun there, and nothing is raised."""
     found = Checked(remote.name, remote.backend, shown_url(remote.url))
     token = ""
     try:
         url = _url(remote)
+        quick_of(remote)
         token = token_of(remote)
         backend = backend_of(remote, token)
         if url is not None and url.hostname:
@@ -86,14 +94,14 @@ def _url(remote: Remote) -> SplitResult | None:
         parts = urlsplit(remote.url)
         port = parts.port
     except ValueError as error:
-        raise _Wrong("bad_url", f"{where} is no URL: {error}", "Write it as http://host:8265.") from error
+        raise _Wrong("bad_url", f"{where} is no URL: {error}", "Write it as http://host:port.") from error
     if "@" in parts.netloc:
         advice = "Take them out of it, and name the variable that holds the token: token_env."
         raise _Wrong("bad_url", f"{where} holds a name or a password, which would be shown", advice)
     if parts.scheme in _PORTS and not parts.hostname:
-        raise _Wrong("bad_url", f"{where} names no host", "Write it as http://host:8265.")
+        raise _Wrong("bad_url", f"{where} names no host", "Write it as http://host:port.")
     if not parts.scheme or (port is not None and parts.scheme not in _PORTS):
-        raise _Wrong("bad_url", f"{where} does not begin with http:// or https://", "Write it as http://host:8265.")
+        raise _Wrong("bad_url", f"{where} does not begin with http:// or https://", "Write it as http://host:port.")
     return parts if parts.scheme in _PORTS else None
 
 

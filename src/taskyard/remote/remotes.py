@@ -14,16 +14,17 @@ A token itself stands nowhere in our files: it is asked for when it is used.
 from __future__ import annotations
 
 import os
+import re
 
 from taskyard import config
-from taskyard.errors import BadValue, RemoteNotFound, RemoteRefused
+from taskyard.errors import BadValue, RemoteNotFound, RemoteRefused, UsageError
 from taskyard.names import check_name, nearest
 from taskyard.shapes import as_object
 from taskyard.typed import NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
 
 class Remote(NamedTuple):
@@ -41,18 +42,38 @@ class Remote(NamedTuple):
 _TEXTS = ("backend", "url", "token_env", "token_keyring", "command")
 
 
-def remotes(environ: Mapping[str, str] | None = None) -> dict[str, Remote]:
-    """Every place that is set up, by name.
+#: What a table may be tempted to hold, and must not: the file is copied, shown and shared.
+_SECRET = re.compile(r"(^|_)(token|secret|password|api_?key|authorization|bearer)$", re.IGNORECASE)
+
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
+
+def remotes(
+    environ: Mapping[str, str] | None = None, *, report: Callable[[str, UsageError], object] | None = None
+) -> dict[str, Remote]:
+    """Every place that is set up, by name; with `report`, which is told of the others, those that can be understood.
 
     Raises:
         Damaged: the settings file is not TOML.
-        BadValue: a table of it cannot be understood.
+        BadName, BadValue: a table of it cannot be understood.
     """
+    known: dict[str, Remote] = {}
+    for name, table in _tables(environ).items():
+        try:
+            known[name] = _remote(name, table)
+        except UsageError as error:
+            if report is None:
+                raise
+            report(name, error)
+    return known
+
+
+def _tables(environ: Mapping[str, str] | None) -> Mapping[str, object]:
     tables = config.in_file(os.environ if environ is None else environ).get("remotes", {})
     found = as_object(tables)
     if found is None:
         raise BadValue("remotes", tables, "tables such as [remotes.cluster]")
-    return {name: _remote(name, table) for name, table in found.items()}
+    return found
 
 
 def remote_named(name: str, environ: Mapping[str, str] | None = None) -> Remote:
@@ -60,12 +81,12 @@ def remote_named(name: str, environ: Mapping[str, str] | None = None) -> Remote:
 
     Raises:
         RemoteNotFound: none of this name is set up.
-        Damaged, BadValue: as `remotes`.
+        Damaged, BadName, BadValue: as `remotes`; what is wrong with others does not matter.
     """
-    known = remotes(environ)
-    if name not in known:
-        raise RemoteNotFound(name, nearest=nearest(name, list(known)))
-    return known[name]
+    tables = _tables(environ)
+    if name not in tables:
+        raise RemoteNotFound(name, nearest=nearest(name, list(tables)))
+    return _remote(name, tables[name])
 
 
 def token_of(remote: Remote, environ: Mapping[str, str] | None = None) -> str:
@@ -98,7 +119,20 @@ def _remote(name: str, table: object) -> Remote:
             raise BadValue(f"remotes.{name}.{key}", value, "text")
     if not texts.get("backend"):
         raise BadValue(f"remotes.{name}.backend", texts.get("backend", ""), "the name of a backend, such as ray or a2a")
-    if "token" in fields:
-        raise BadValue(f"remotes.{name}.token", "…", "token_env or token_keyring: a token does not belong in this file")
+    _check_tokens(name, fields, texts)
     options = {key: value for key, value in fields.items() if key not in _TEXTS}
     return Remote(name, **texts, options=options)  # type: ignore[arg-type]  # texts, as was checked
+
+
+def _check_tokens(name: str, fields: Mapping[str, object], texts: Mapping[str, object]) -> None:
+    """Refuse a table that holds a token, or says where one is in a way that cannot be; none is repeated."""
+    headers = as_object(fields.get("headers")) or {}
+    for key in (*fields, *(f"headers.{header}" for header in headers)):
+        if _SECRET.search(key.rpartition(".")[2]):
+            raise BadValue(
+                f"remotes.{name}.{key}", "…", "token_env or token_keyring: a token does not belong in this file"
+            )
+    if (variable := str(texts.get("token_env", ""))) and not _VARIABLE.fullmatch(variable):
+        raise BadValue(f"remotes.{name}.token_env", "…", "the name of a variable, such as RAY_AUTH_TOKEN")
+    if (place := str(texts.get("token_keyring", ""))) and not all(place.partition("/")):
+        raise BadValue(f"remotes.{name}.token_keyring", "…", "service/user, as the keyring has them")
