@@ -107,7 +107,7 @@ class Machine:
         try:
             pid = int(Path(lock_path(self.home)).read_text(encoding="ascii").split()[0])
             env = Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
-        except (OSError, ValueError):
+        except (OSError, ValueError, IndexError):
             return None
         return pid if f"TASKYARD_HOME={self.home}".encode() in env else None
 
