@@ -111,6 +111,7 @@ def test_a_relay_whose_database_is_gone_for_good_gives_up_once_no_job_lives(
     jobs = alone.jobs()
     job = jobs.start(Shell("true"))
     until(lambda: jobs.get(job.id).is_final)
+    alone.relay_pid()
     alone.kill_relay()
 
     assert was_relay(alone)
@@ -137,6 +138,7 @@ def test_a_relay_that_is_refused_gives_up_soon(
     monkeypatch.setattr(life, "LINGER", 0.2)
     refused = machines("refused", store=postgres.address("nowhere"))
     refused.jobs().start(Shell("true"))
+    refused.relay_pid()
     refused.kill_relay()
 
     assert was_relay(refused)
