@@ -49,6 +49,23 @@ def test_what_a_role_may_not_do_is_said_in_words_and_with_what_to_do(postgres: S
         assert "Traceback" not in ran.err
 
 
+def test_a_role_that_may_only_look_is_told_so(postgres: Server, address: str) -> None:
+    name = address.split("?")[0].rpartition("/")[2]
+    asked(
+        postgres, name,
+        "DROP ROLE IF EXISTS looker", "CREATE ROLE looker LOGIN", "GRANT USAGE ON SCHEMA taskyard TO looker",
+        "GRANT SELECT ON ALL TABLES IN SCHEMA taskyard TO looker",
+    )  # fmt: skip
+    as_looker = address.replace("postgres@", "looker@")
+
+    ran = command("db", "status", "--store", as_looker)
+
+    assert (ran.code, ran.out.split()[0]) == (1, "read_only")
+    assert command("db", "status", "--store", address).code == 0
+    with taskyard.open(store=as_looker, list="x") as yard, pytest.raises(StorageError, match="GRANT"):
+        yard.tasks.create("One")
+
+
 @pytest.mark.parametrize(
     ("said", "advice"),
     [

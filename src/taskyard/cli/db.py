@@ -61,7 +61,7 @@ def _status(args: Args) -> int:
             facts |= _counts(link) if found == known else {}
     finally:
         link.close()
-    return answer(args, lambda: facts, lambda: _lines(facts)) or (0 if found == known else 1)
+    return answer(args, lambda: facts, lambda: _lines(facts)) or (0 if facts["state"] == "ready" else 1)
 
 
 def _state(found: int, known: int) -> str:
@@ -69,17 +69,24 @@ def _state(found: int, known: int) -> str:
 
 
 def _counts(link: Link) -> dict[str, object]:
+    """What is in it; and its state, if one may look and no more."""
+    from taskyard.database import schema
+
     row = link.execute(
         "SELECT (SELECT count(*) FROM list), (SELECT count(*) FROM task WHERE NOT is_gone),"
-        " (SELECT count(*) FROM instance WHERE until >= clock_timestamp())"
+        " (SELECT count(*) FROM instance WHERE until >= clock_timestamp()),"
+        " (SELECT bool_and(has_table_privilege(quote_ident(schemaname) || '.' || quote_ident(tablename), 'INSERT'))"
+        "  FROM pg_tables WHERE schemaname = %s AND tablename <> 'migration')",
+        [schema.NAME],
     ).fetchone()
     assert row is not None
-    return {"lists": row[0], "tasks": row[1], "agents": row[2]}
+    return {"lists": row[0], "tasks": row[1], "agents": row[2], **({} if row[3] else {"state": "read_only"})}
 
 
 def _lines(facts: dict[str, object]) -> list[str]:
     advice = {
         "ready": ", ".join(_counted(facts.get(name.split()[-1]), name) for name in ("lists", "tasks", "living agents")),
+        "read_only": "this role may look, and not write: its owner can GRANT that",
         "empty": "it has no tables of Taskyard yet: `taskyard db upgrade` makes them",
         "older": f"schema {facts.get('schema')}, this Taskyard needs {facts['known']}: `taskyard db upgrade`",
         "disconnected": facts.get("why"),
@@ -121,7 +128,7 @@ STATUS = Command(
     "Say whether the database that the setting `store` names can be reached, and whether its tables are of this\n"
     "version.",
     examples=("taskyard db status", "taskyard db status --json"),
-    exits=("1  its tables are of another version", "75  it cannot be reached now"),
+    exits=("1  its tables are of another version, or may not be written", "75  it cannot be reached now"),
 )
 
 UPGRADE = Command(
