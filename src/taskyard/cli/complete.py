@@ -214,7 +214,7 @@ def _known(kind: str, words: Sequence[str], verb: str) -> Iterable[Candidate]:
     if kind == "remotes":
         from taskyard.remote.remotes import remotes
 
-        return [(one.name, f"{one.backend} {one.url}") for one in remotes(report=lambda *_: None).values()]
+        return [(one.name, f"{one.backend} {one.url}") for one in remotes(report=lambda _name, _error: None).values()]
     if kind not in ("ids", "agents", "labels"):
         return []
     listing = _listing(words)
