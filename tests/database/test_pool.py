@@ -11,6 +11,7 @@ import pytest
 from support.postgres import Server, server
 from support.wait import until
 from taskyard.database.pool import Database, database
+from taskyard.disk.processes import process_alive, process_start
 from taskyard.errors import BadValue, SchemaMismatch, StorageError, StoreAway
 
 pytestmark = pytest.mark.req("X-01")
@@ -136,7 +137,10 @@ def test_a_crash_of_the_server_is_survived() -> None:
     with server() as made:
         yard = Database(made.address(), patience=30)
         yard.ask("CREATE TABLE kept (n integer)")
+        ours = yard.ask("SELECT pg_backend_pid()")[0][0]
+        born = process_start(ours)
         made.stop(signal.SIGKILL)
+        until(lambda: not process_alive(ours, born))  # what a server started outlives it for a moment, and answers
 
         assert asked_meanwhile(yard, made) == [(2,)]
 

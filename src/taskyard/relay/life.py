@@ -192,10 +192,10 @@ def run(
                 if stay:
                     continue
                 return False
+            os.pwrite(lock.fd, entry(os.getpid(), database.address), 0)  # that we live, the lock says
             if inherited is not None:
                 os.close(inherited)  # from here on we are seen as the one that works
                 inherited = None
-            os.pwrite(lock.fd, entry(os.getpid(), database.address), 0)  # that we live, the lock says
             relay = Relay(host, database, settings, stay=stay)
             try:
                 _end_by_signals(relay)
