@@ -40,8 +40,8 @@ _PROGRAM = [sys.executable, "-P", "-m", "taskyard.relay"]
 _NAMES = frozenset({"PATH", "HOME", "USER", "LOGNAME", "LANG", "TZ", "TMPDIR", "PYTHONPATH", "PYTHONHOME"})
 _BEGINNINGS = ("TASKYARD_", "XDG_", "PG", "LC_", "SSL_", "KRB5")
 
-#: Seconds for which a relay that makes way is waited for.
-_MAKES_WAY = 5.0
+#: Seconds for which a relay that makes way is waited for, before it is made to.
+_MAKES_WAY = 3.0
 
 #: And what of that is of the job or the agent around us, not of the home.
 _NOT_ITS = frozenset({"TASKYARD_JOB", "TASKYARD_INSTANCE", "TASKYARD_AGENT", "TASKYARD_TASK", "TASKYARD_LIST"})
@@ -91,12 +91,15 @@ def _made_way(path: str, store: str) -> bool:
         return False
     if written.startswith(entry(pid, store)) or _PROGRAM[-1].encode() not in words:
         return False
-    with suppress(ProcessLookupError, PermissionError):
-        os.kill(pid, signal.SIGTERM)
-    until = elapsed() + _MAKES_WAY
-    while is_held(path, WORKS) and elapsed() < until:
-        time.sleep(0.01)
-    return not is_held(path, WORKS)
+    for how in (signal.SIGTERM, signal.SIGKILL):  # whatever it knows the next can find out
+        with suppress(ProcessLookupError, PermissionError):
+            os.kill(pid, how)
+        until = elapsed() + _MAKES_WAY
+        while is_held(path, WORKS) and elapsed() < until:
+            time.sleep(0.01)
+        if not is_held(path, WORKS):
+            return True
+    return False
 
 
 def _start(home: str, store: str, lock: int) -> None:
