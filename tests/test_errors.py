@@ -74,7 +74,6 @@ MADE: list[tuple[errors.TaskyardError, str, int]] = [
     (errors.MissingExtra("The MCP server", "mcp", "mcp_types"), "missing_extra", 2),
     (errors.BadConfig("/home/ada/.claude.json", "it is no JSON"), "bad_config", 1),
     (errors.NotGenuine("it differs"), "not_genuine", 1),
-    (errors.Repeated("The database db.example/yard", "duplicate key"), "storage", 1),
     (errors.StorageError("7.json", "the disk is full"), "storage", 1),
     (errors.StorageError("7.json", "the disk is full").writing(list("12345"), "Nothing was changed."), "storage", 1),
     (errors.Cancelled("The hook"), "cancelled", 130),

@@ -11,7 +11,8 @@ from contextlib import contextmanager
 
 from taskyard.database import schema
 from taskyard.database.address import parts_of, where_of
-from taskyard.errors import Repeated, StorageError, StoreAway, TaskyardError
+from taskyard.errors import StorageError, StoreAway, TaskyardError
+from taskyard.errors.elsewhere import Repeated
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -17,7 +17,6 @@ Every error Taskyard raises on purpose.
   x BadConfig               exit 1   another program's configuration cannot be changed safely
   x NotGenuine              exit 1   what looks like a notice is none of ours
   x StorageError            exit 1   the disk said no
-    + Repeated
   x CannotListen            exit 1   an address is taken, or not ours
   x MemberNotStarted        exit 1   a member of a team did not come
   x StoreAway               exit 75  the database cannot be reached now: try again
@@ -100,7 +99,6 @@ if TYPE_CHECKING:
         RemoteAway,
         RemoteNotFound,
         RemoteRefused,
-        Repeated,
         SchemaMismatch,
         StoreAway,
     )
@@ -112,7 +110,6 @@ _ELSEWHERE = (
     "RemoteAway",
     "RemoteNotFound",
     "RemoteRefused",
-    "Repeated",
     "SchemaMismatch",
     "StoreAway",
 )
@@ -175,7 +172,6 @@ __all__ = [
     "RemoteAway",
     "RemoteNotFound",
     "RemoteRefused",
-    "Repeated",
     "SchemaMismatch",
     "StillOpen",
     "StorageError",

@@ -29,7 +29,10 @@ class StoreAway(TaskyardError):
 
 
 class Repeated(StorageError):
-    """The database has already what it is to have once: the request arrived before, and its answer was lost."""
+    """The database has already what it is to have once: the request arrived before, and its answer was lost.
+
+    No caller of ours meets it: whoever sent the request looks up what came of it.
+    """
 
 
 class SchemaMismatch(TaskyardError):

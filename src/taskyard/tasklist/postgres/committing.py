@@ -11,7 +11,8 @@ import random
 import time
 
 from taskyard.disk.processes import this_host
-from taskyard.errors import Repeated, TaskyardError
+from taskyard.errors import TaskyardError
+from taskyard.errors.elsewhere import Repeated
 from taskyard.tasklist import planning
 from taskyard.tasklist.model import Act, Draft, Lease, Task
 from taskyard.tasklist.planning import Plan
