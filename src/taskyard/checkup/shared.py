@@ -10,7 +10,7 @@ from taskyard.clock import now_ms
 from taskyard.database.pool import database
 from taskyard.errors import SchemaMismatch, StorageError, StoreAway, TaskyardError
 from taskyard.lists.in_database import ListsInDatabase
-from taskyard.tasklist.doctor import Finding, Repair, check_home, check_tasks, in_order, repairable
+from taskyard.tasklist.doctor import Finding, Repair, check_home, check_tasks, in_order, repairable, treated
 from taskyard.tasklist.doctor.adjusting import mirrored, offered, past, tied_to_what_is_there
 from taskyard.tasklist.model import Act, Decision
 
@@ -120,18 +120,8 @@ class SharedDoctor:
             BadValue: there is no finding of such a name, or nothing can repair it.
         """
         wanted, self.refused = repairable(names), []
-        treatments, done = self._treatments(), list[Repair]()
-        for finding in self.examine():
-            if finding.name not in wanted or finding.name not in treatments:
-                continue
-            try:
-                repair = treatments[finding.name](finding)
-            except TaskyardError as error:
-                self.refused.append((finding, error))
-                continue
-            if repair is not None:
-                done.append(repair)
-        return tuple(done)
+        treatments = self._treatments()
+        return treated(self.examine(), wanted & treatments.keys(), treatments, self.refused)
 
     def _treatments(self) -> Mapping[str, Treatment]:
         from taskyard.tasklist.doctor.repair_folder import close_to_others

@@ -85,7 +85,10 @@ def _counts(link: Link) -> dict[str, object]:
 
 def _lines(facts: dict[str, object]) -> list[str]:
     advice = {
-        "ready": ", ".join(_counted(facts.get(name.split()[-1]), name) for name in ("lists", "tasks", "living agents")),
+        "ready": ", ".join(
+            _counted(facts.get(key), things)
+            for key, things in (("lists", "lists"), ("tasks", "tasks"), ("agents", "living agents"))
+        ),
         "read_only": "this role may look, and not write: its owner can GRANT that",
         "empty": "it has no tables of Taskyard yet: `taskyard db upgrade` makes them",
         "older": f"schema {facts.get('schema')}, this Taskyard needs {facts['known']}: `taskyard db upgrade`",

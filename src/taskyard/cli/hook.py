@@ -35,7 +35,6 @@ _LARGEST_INPUT = 8 * 1024 * 1024
 #: Seconds a client may take to say what happened. It knows before it starts us.
 _PATIENCE = 5.0
 
-
 #: Seconds for which a database that is away is tried: what waits there waits for the next moment.
 _AWAY = 1.0
 

@@ -94,16 +94,12 @@ def connect(address: str, *, check: bool = True) -> Link:
         "tcp_user_timeout": CUT * 1000,
     }
     asked = {name: value for name, value in ours.items() if name not in given}
-    try:
+    with spoken(address):
         link: Link = psycopg.connect(address, autocommit=True, options=options.strip(), **asked)  # type: ignore[arg-type]
-    except psycopg.Error as error:
-        raise in_words(address, error) from error
     try:
         if check:
-            schema.check(link, where_of(address))
-    except psycopg.Error as error:
-        link.close()
-        raise in_words(address, error) from error
+            with spoken(address):
+                schema.check(link, where_of(address))
     except TaskyardError:
         link.close()
         raise

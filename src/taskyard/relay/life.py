@@ -146,8 +146,8 @@ class Relay:
             return True  # somebody removed it, with all that there was to tell
         if self._stay or self._living or self._serving.is_busy:
             return False
-        if self.is_away:
-            return elapsed() - (self._away_since or 0.0) > (LINGER if self._is_refused else _LONGEST_AWAY)
+        if self._away_since is not None:
+            return elapsed() - self._away_since > (LINGER if self._is_refused else _LONGEST_AWAY)
         return elapsed() - self._busy_at >= LINGER
 
     def _patience(self) -> float:

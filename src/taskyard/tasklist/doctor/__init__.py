@@ -22,7 +22,7 @@ from taskyard.tasklist.doctor.look import Look, look_at
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 
     from taskyard.tasklist.list_files import ListFiles
 
@@ -88,21 +88,8 @@ class Doctor:
         Raises:
             BadValue: there is no finding of such a name, or nothing can repair it.
         """
-        wanted = repairable(names)
-        self.refused = []
-        done: list[Repair] = []
-        treatments = self._treatments()
-        for finding in self.examine():
-            if finding.name not in wanted:
-                continue
-            try:
-                repair = treatments[finding.name](finding)
-            except TaskyardError as error:
-                self.refused.append((finding, error))
-                continue
-            if repair is not None:
-                done.append(repair)
-        return tuple(done)
+        wanted, self.refused = repairable(names), []
+        return treated(self.examine(), wanted, self._treatments(), self.refused)
 
     def close(self) -> None:
         """Let go of open files."""
@@ -171,3 +158,24 @@ def repairable(names: Iterable[str]) -> frozenset[str]:
             known = ", ".join(name for name, kind in KINDS.items() if kind.can_fix)
             raise BadValue("A repair", name, f"one of {known}")
     return wanted or frozenset(name for name, kind in KINDS.items() if kind.is_safe)
+
+
+def treated(
+    findings: Iterable[Finding],
+    wanted: Container[str],
+    treatments: Mapping[str, Treatment],
+    refused: list[tuple[Finding, TaskyardError]],
+) -> tuple[Repair, ...]:
+    """Repair the findings of the kinds that are `wanted`; what was done. What could not be is added to `refused`."""
+    done: list[Repair] = []
+    for finding in findings:
+        if finding.name not in wanted:
+            continue
+        try:
+            repair = treatments[finding.name](finding)
+        except TaskyardError as error:
+            refused.append((finding, error))
+            continue
+        if repair is not None:
+            done.append(repair)
+    return tuple(done)
