@@ -35,13 +35,12 @@ test: setup ## Run every test: several at a time, then those that need the machi
 	$(PYTEST) -m "serial and not soak" $(ALONE) || { code=$$?; [ $$code -eq 5 ] || status=$$code; }; \
 	exit $$status
 
-check: setup ## Run every check that runs no tests: style, types, layers, sizes
+check: setup ## Run every check that runs no tests: style, types, layers
 	@echo "== ruff check";  $(BIN)/ruff check
 	@echo "== ruff format"; $(BIN)/ruff format --check
 	@echo "== mypy";        $(BIN)/mypy $(TYPED)
 	@echo "== pyright";     $(BIN)/pyright
 	@echo "== layers";      $(BIN)/lint-imports
-	@echo "== sizes";       $(PYTEST) -q tests/test_sizes.py
 
 bench: setup ## Measure against the yardsticks, one JSON line a row
 	@$(BIN)/python -m bench

@@ -68,9 +68,28 @@ class Brief(NamedTuple):
     own_tools: bool = True  #: whether an engine that can shall offer it the tools of Taskyard itself
 
 
+class RateLimit(NamedTuple):
+    """The provider refused a request: a quota, a rate limit or overload. Not a failure of the work."""
+
+    provider: str  #: as people know it: anthropic, openai, google; or the program's name
+    reason: str  #: what the provider or the program said, one line
+    until_ms: int | None = None  #: when it lifts (epoch ms), if the provider said so; else the caller backs off
+
+
 class Said(NamedTuple):
-    """How it went: its final answer, or why there is none."""
+    """The outcome of one turn: its final answer, or why there is none.
+
+    A turn counts as completed only if `is_complete`: the agent ended it normally, nothing it needed was
+    refused, and it reports no failure.
+    """
 
     text: str = ""
     error: str = ""
-    is_retryable: bool = False  #: the same may go well later: a limit, a line that was cut
+    is_retryable: bool = False  #: a retry may succeed: a cut stream, a server error
+    rate_limit: RateLimit | None = None  #: resume the same conversation once it lifts; costs no attempt
+    refused: tuple[str, ...] = ()  #: names of tools that were refused for want of permission
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether this turn did what it was asked for, as far as the engine can tell."""
+        return not self.error and self.rate_limit is None and not self.refused
