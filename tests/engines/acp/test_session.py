@@ -12,6 +12,7 @@ from support import acp_agent
 from support.acp_sessions import keeping
 from support.watching import Watched, work
 from taskyard.engines.acp.engine import Acp
+from taskyard.engines.engine import Said
 
 
 def agent(behaviour: str) -> list[str]:
@@ -23,7 +24,7 @@ def test_what_an_agent_says_does_and_costs_is_told(tmp_path: Path) -> None:
     watched = Watched()
     said = work(Acp(), "go", tmp_path, command=agent("works"), watched=watched)
 
-    assert said == ("It prints 1.", "", False)
+    assert said == Said("It prints 1.")
     assert [line["type"] for line in watched.lines] == ["thought", "assistant", "tool_use", "tool_result", "assistant"]
     assert watched.tools == [("Read a.py", {"path": "a.py"})]
     assert watched.said("tool_result") == ["print(1)"]

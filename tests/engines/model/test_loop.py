@@ -35,7 +35,7 @@ def test_it_uses_tools_until_it_has_its_answer(tmp_path: Path, monkeypatch: pyte
     replies = (calls("Write", file_path="a.txt", content="hello"), says("It is ", "written."))
     said, requests = served(tmp_path, monkeypatch, *replies, watched=watched)
 
-    assert said == ("It is written.", "", False)
+    assert said == Said("It is written.")
     assert (tmp_path / "a.txt").read_text(encoding="utf-8") == "hello"
     assert [line["type"] for line in watched.lines] == ["tool_use", "tool_result", "assistant"]
     assert watched.tools == [("Write", {"file_path": "a.txt", "content": "hello"})]
