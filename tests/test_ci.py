@@ -1,4 +1,4 @@
-"""`.ci/run` runs the checks and the tests, and either can fail it. Run with a stand-in for make."""
+"""`.ci/run` runs the checks, the tests and a test of each agent program; each can fail it."""
 
 from __future__ import annotations
 
@@ -14,13 +14,15 @@ from support.repo import ROOT
 @pytest.mark.parametrize(
     ("failing", "ran", "passes"),
     [
-        ("none", ["setup", "check", "test"], True),
-        ("check", ["setup", "check", "test"], False),
-        ("test", ["setup", "check", "test"], False),
+        ("none", ["setup", "check", "test", "clients", "test-clients"], True),
+        ("check", ["setup", "check", "test", "clients", "test-clients"], False),
+        ("test", ["setup", "check", "test", "clients", "test-clients"], False),
+        ("clients", ["setup", "check", "test", "clients"], False),
+        ("test-clients", ["setup", "check", "test", "clients", "test-clients"], False),
         ("setup", ["setup"], False),
     ],
 )
-def test_checks_and_tests_both_run_and_either_can_fail_the_whole(
+def test_checks_and_tests_all_run_and_each_can_fail_the_whole(
     tmp_path: Path, failing: str, ran: list[str], passes: bool
 ) -> None:
     make = tmp_path / "make"
