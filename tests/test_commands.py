@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from support.headless import headless, size
 from taskyard import commands
 from taskyard.commands import KEPT_BYTES, CommandEnd, plain_text, run_command
 
@@ -255,3 +256,14 @@ def test_control_codes_do_not_reach_the_reader(data: bytes, text: str) -> None:
 @given(st.one_of(st.binary(), st.text("\x1b[]0;mPX\x07\x9b\x9d\\ab\r\n\t").map(str.encode)))
 def test_no_control_character_survives_whatever_the_bytes(data: bytes) -> None:
     assert all(char in "\n\t" or not (ord(char) < 0x20 or 0x7F <= ord(char) < 0xA0) for char in plain_text(data))
+
+
+@pytest.mark.req("H-02")
+def test_a_program_whose_main_thread_has_exited_is_killed_at_the_time_limit(tmp_path: Path) -> None:
+    written = tmp_path / "written"
+
+    end = run(f"{headless(written, stubborn=True)} & exec sleep 60", tmp_path, timeout=0.5)
+
+    before = size(written)
+    time.sleep(0.2)  # as long as forty writes take
+    assert end.cause == "timeout" and 0 < before == size(written)

@@ -17,6 +17,7 @@ import selectors
 import signal
 from time import monotonic
 
+from taskyard.disk.processes import runs, stat_fields
 from taskyard.typed import NamedTuple
 
 TYPE_CHECKING = False
@@ -283,14 +284,9 @@ def _pidfd(pid: int) -> int | None:
 
 
 def _group_lives(group: int) -> bool:
-    """Whether a process that is no zombie is in the group: `/proc/<pid>/stat` is `pid (name) state ppid pgrp …`."""
+    """Whether a process in the group runs; one whose main thread has exited does."""
     for name in os.listdir("/proc"):
-        if name.isdigit():
-            try:
-                with open(f"/proc/{name}/stat", "rb") as file:
-                    state, _, its_group = file.read(512).rpartition(b")")[2].split()[:3]
-            except (OSError, ValueError):
-                continue  # ended while we looked
-            if int(its_group) == group and state not in (b"Z", b"X"):
-                return True
+        fields = stat_fields(name) if name.isdigit() else None
+        if fields is not None and int(fields[2]) == group and runs(name, fields):
+            return True
     return False

@@ -224,7 +224,9 @@ def holder_of(path: str, offset: int, length: int = 1) -> str:
 
 
 def _holds(pid: int, inode: int, offset: int, length: int) -> bool:
-    folder = f"/proc/{pid}/fdinfo"
+    from taskyard.disk.processes import proc_folder
+
+    folder = f"{proc_folder(str(pid))}/fdinfo"
     try:
         for name in os.listdir(folder):
             with open(f"{folder}/{name}", encoding="ascii", errors="replace") as file:
@@ -245,8 +247,10 @@ def _is_lock(line: str, inode: int, offset: int, length: int) -> bool:
 
 
 def _command(pid: int) -> str:
+    from taskyard.disk.processes import proc_folder
+
     try:
-        with open(f"/proc/{pid}/cmdline", "rb") as file:
+        with open(f"{proc_folder(str(pid))}/cmdline", "rb") as file:
             words = file.read(200).split(b"\0")
     except OSError:
         return "ended meanwhile"

@@ -20,7 +20,7 @@ from contextlib import suppress
 from taskyard.clock import elapsed
 from taskyard.disk.files import make_private_folder
 from taskyard.disk.kernel_lock import RangeLock, is_held
-from taskyard.disk.processes import open_descriptors
+from taskyard.disk.processes import open_descriptors, proc_folder
 from taskyard.runtime.keeper.signals import ALL
 
 TYPE_CHECKING = False
@@ -85,7 +85,7 @@ def _made_way(path: str, store: str) -> bool:
         with open(path, "rb") as file:
             written = file.read(200)
         pid = int(written.split(b"\n")[0])
-        with open(f"/proc/{pid}/cmdline", "rb") as file:
+        with open(f"{proc_folder(str(pid))}/cmdline", "rb") as file:
             words = file.read().split(b"\0")
     except (OSError, ValueError):
         return False

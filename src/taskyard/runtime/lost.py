@@ -15,7 +15,7 @@ import time
 
 from taskyard.clock import elapsed, now_ms
 from taskyard.disk.kernel_lock import RangeLock
-from taskyard.disk.processes import process_start, stat_fields, this_host
+from taskyard.disk.processes import proc_folder, process_start, runs, stat_fields, this_host
 from taskyard.runtime import ending, news, sinks, telling
 from taskyard.runtime.keeper import tree
 from taskyard.runtime.keeper.control import name_of_keeper
@@ -122,7 +122,7 @@ def _marked(job_id: str) -> list[int]:
     for name in os.listdir("/proc"):
         if name.isdigit():
             try:
-                with open(f"/proc/{name}/environ", "rb") as file:
+                with open(f"{proc_folder(name)}/environ", "rb") as file:
                     if mark in file.read().split(b"\0"):
                         found.append(int(name))
             except OSError:
@@ -138,7 +138,7 @@ def _half_started(folder: JobFolder) -> list[int]:
 
 
 def _has_open(pid: int, path: str) -> bool:
-    folder = f"/proc/{pid}/fd"
+    folder = f"{proc_folder(str(pid))}/fd"
     try:
         return any(os.readlink(f"{folder}/{fd}") == path for fd in os.listdir(folder))
     except OSError:
@@ -156,4 +156,4 @@ def _comm(pid: int) -> str:
 
 def _runs(pid: int) -> bool:
     fields = stat_fields(str(pid))
-    return fields is not None and fields[0] not in ("Z", "X")
+    return fields is not None and runs(str(pid), fields)

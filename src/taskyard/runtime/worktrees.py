@@ -22,6 +22,7 @@ import os
 
 from taskyard.disk import files
 from taskyard.disk.kernel_lock import RangeLock
+from taskyard.disk.processes import proc_folder
 from taskyard.errors import StorageError
 from taskyard.runtime.ending import read
 from taskyard.runtime.git import git
@@ -222,7 +223,7 @@ def _is_used(path: str) -> bool:
     for name in os.listdir("/proc"):
         if name.isdigit():
             try:
-                place = os.readlink(f"/proc/{name}/cwd")
+                place = os.readlink(f"{proc_folder(name)}/cwd")
             except OSError:
                 continue
             if place == path or place.startswith(f"{path}/"):

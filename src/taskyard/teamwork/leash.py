@@ -55,7 +55,7 @@ def main(arguments: Sequence[str]) -> int:
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
         code = -int(signal.SIGTERM)
         _ask_everybody(Others(JobFolder(home, job)).keepers())
-    sweep(Others(JobFolder(home, job)).keepers())
+    sweep(Others(JobFolder(home, job)).keepers)
     return code
 
 

@@ -8,7 +8,7 @@ import os
 
 _PR_SET_PDEATHSIG = 1
 _PR_SET_NAME = 15
-_PR_SET_CHILD_SUBREAPER = 36
+_PR_SET_CHILD_SUBREAPER, _PR_GET_CHILD_SUBREAPER = 36, 37
 _KEEP_SIZE, _PUNCH_HOLE = 1, 2
 
 _BLOCK = 4096
@@ -56,6 +56,12 @@ _fallocate.argtypes = [ctypes.c_int, ctypes.c_int, ctypes.c_int64, ctypes.c_int6
 def adopt_orphans() -> bool:
     """Become the parent of every descendant whose own parent ends; False where the kernel cannot."""
     return bool(_prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == 0)
+
+
+def adopts_orphans() -> bool:
+    """Whether this process is the parent of every orphan below it: only then its children tell of all descendants."""
+    answer = ctypes.c_int(0)
+    return _prctl(_PR_GET_CHILD_SUBREAPER, ctypes.addressof(answer), 0, 0, 0) == 0 and answer.value == 1
 
 
 def be_told_of_parents_death(number: int) -> None:

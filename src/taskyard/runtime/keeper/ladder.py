@@ -10,18 +10,21 @@ from __future__ import annotations
 import os
 import time
 
-from taskyard.runtime.keeper import tree
+from taskyard.runtime.keeper import kernel, tree
 from taskyard.runtime.keeper.signals import signal
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Callable, Collection
 
 #: How long a killed process may take to be gone. Only one stuck in the kernel takes longer.
 PATIENCE = 5.0
 
 #: Between two rounds of killing: those just killed need a moment to become orphans of ours.
 _ROUND = 0.01
+
+#: How often the kernel is asked whether only keepers of other jobs are left: one that just died is still a child.
+_LOOKS = 10
 
 
 class Ladder:
@@ -60,19 +63,33 @@ class Ladder:
         return below
 
 
-def sweep(but: Collection[int]) -> list[int]:
-    """Kill everybody below us at once, and stay until they are gone; those who survive it."""
+def sweep(others: Callable[[], Collection[int]]) -> tuple[list[int], str]:
+    """Kill every process below us but the keepers of `others`; the survivors, and the proof that there are none."""
     ladder = Ladder(cause="", by="", grace=0.0, now=time.monotonic())
     while True:
-        try:
-            while os.waitpid(-1, os.WNOHANG)[0]:
-                pass
-        except ChildProcessError:
-            return []
+        but = others()
+        if tree.collect()[1] or tree.only(but):
+            return [], proof_of([], others)
         survivors = ladder.step(time.monotonic(), but)
-        if survivors is not None or not tree.below(os.getpid(), but=but):
-            return survivors or []
+        if survivors is not None:
+            return survivors, proof_of(survivors, others)
         time.sleep(_ROUND)
+
+
+def proof_of(survivors: Collection[int], others: Callable[[], Collection[int]]) -> str:
+    """What is known of the processes below us: partial if some survive; proved if the kernel says that none is left.
+
+    It says so by ECHILD, or by a list of our children that holds only keepers of `others`. All else is best_effort.
+    """
+    if survivors:
+        return "partial"
+    if not kernel.adopts_orphans():
+        return "best_effort"
+    for _ in range(_LOOKS):
+        if tree.collect()[1] or tree.only(others()):
+            return "proved"
+        time.sleep(_ROUND)
+    return "best_effort"
 
 
 def frozen(pid: int, but: Collection[int]) -> list[int]:

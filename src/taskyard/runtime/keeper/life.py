@@ -49,9 +49,9 @@ def live(born: Born, request: Request, *, settings: str) -> None:
         end = _lived(born, request, queue)
     except Exception as error:  # the truth about our own failure, too, and nobody left behind
         others = Others(born.folder)
-        survivors = tuple(sweep(others.keepers()))
-        end = End("error", error=f"its keeper failed: {error}", survivors=survivors, kept=tuple(others.kept()))
-        end = end._replace(proof="partial" if survivors else "proved", at=now_ms(), size=os.fstat(born.output).st_size)
+        survivors, proof = sweep(others.keepers)
+        end = End("error", error=f"its keeper failed: {error}", survivors=tuple(survivors), kept=tuple(others.kept()))
+        end = end._replace(proof=proof, at=now_ms(), size=os.fstat(born.output).st_size)
     told = finish(born, end)
     queue.close()
     born.hang_up()  # those who wait need nothing of what follows, and our own end takes longer than all of this

@@ -14,7 +14,7 @@ from taskyard.clock import now_ms
 from taskyard.disk.processes import process_start
 from taskyard.runtime.keeper import command, oom, tree
 from taskyard.runtime.keeper.growth import Full, Growth
-from taskyard.runtime.keeper.ladder import Ladder, frozen
+from taskyard.runtime.keeper.ladder import Ladder, frozen, proof_of
 from taskyard.runtime.keeper.nearness import Nearness
 from taskyard.runtime.keeper.others import Others
 from taskyard.runtime.keeper.signals import signal
@@ -129,17 +129,9 @@ class Loop:
             self._born.change(isBackgrounded=True)  # nobody watches it any more: its end will be told
 
     def _reap(self) -> None:
-        try:
-            while True:
-                pid, status = os.waitpid(-1, os.WNOHANG)
-                if pid == 0:
-                    break
-                if pid == self._pid:
-                    self._status = status
-        except ChildProcessError:
-            self.is_over = True  # the kernel's word: nobody is left
-            return
-        if self._status is not None:
+        ended, self.is_over = tree.collect()
+        self._status = ended.get(self._pid, self._status)
+        if self._status is not None and not self.is_over:
             self._after_the_command()
 
     def _after_the_command(self) -> None:
@@ -281,7 +273,7 @@ class Loop:
             code,
             number,
             error,
-            proof="partial" if self._survivors else "proved",
+            proof=proof_of(self._survivors, self._others.keepers),
             survivors=tuple(self._survivors),
             leftovers=self._leftovers,
             kept=tuple(self._others.kept()),

@@ -4,13 +4,16 @@ Who is below us, whatever they did to get away.
 A subreaper becomes the parent of every orphan below it, so `setsid`, `nohup` and forking twice all
 lead back here. Parents are asked of `/proc/<pid>/stat`, since a child of a thread is a child of its
 process too. No number is believed for longer than one look.
+
+A process list can lack processes (`hidepid`), so an empty one proves nothing. Proof that no process is left is only
+what the kernel says of our own children: `waitpid` fails with ECHILD.
 """
 
 from __future__ import annotations
 
 import os
 
-from taskyard.disk.processes import stat_fields
+from taskyard.disk.processes import runs, stat_fields
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -18,11 +21,35 @@ if TYPE_CHECKING:
 
 
 def below(pid: int, *, but: Collection[int] = ()) -> list[int]:
-    """Every living process below `pid`, parents first, without the ones in `but` and what is below those."""
+    """Every living process below `pid` that can be seen, parents first, without those in `but` and below them."""
     children: dict[int, list[int]] = {}
-    for child, parent in _parents().items():
+    parents = _parents()
+    for child, parent in parents.items():
         children.setdefault(parent, []).append(child)
+    if pid == os.getpid():
+        for child in _own_children() or ():
+            if child not in parents and _is_hidden(child):
+                children.setdefault(pid, []).append(child)
     return _walked(children, pid, but)
+
+
+def only(those: Collection[int]) -> bool:
+    """Whether every child of this process is among `those`, by the kernel's list of them; False if it has none."""
+    children = _own_children()
+    return children is not None and all(child in those for child in children)
+
+
+def collect() -> tuple[dict[int, int], bool]:
+    """The statuses of the children that ended, by pid, and whether no child is left at all: the kernel said ECHILD."""
+    ended: dict[int, int] = {}
+    try:
+        while True:
+            pid, status = os.waitpid(-1, os.WNOHANG)
+            if pid == 0:
+                return ended, False
+            ended[pid] = status
+    except ChildProcessError:
+        return ended, True
 
 
 def _walked(children: Mapping[int, list[int]], pid: int, but: Collection[int]) -> list[int]:
@@ -37,12 +64,40 @@ def _walked(children: Mapping[int, list[int]], pid: int, but: Collection[int]) -
 
 
 def _parents() -> dict[int, int]:
-    """The parent of each process that lives; zombies only wait to be collected."""
+    """The parent of each process that lives; zombies without a living thread only wait to be collected."""
     found: dict[int, int] = {}
-    for name in os.listdir("/proc"):
-        if name.isdigit() and (fields := stat_fields(name)) is not None and fields[0] not in ("Z", "X"):
+    for name in _listed("/proc"):
+        if name.isdigit() and (fields := stat_fields(name)) is not None and runs(name, fields):
             found[int(name)] = int(fields[1])
     return found
+
+
+def _own_children() -> list[int] | None:
+    """The children of this process, zombies too; None where the kernel keeps no list of them.
+
+    This list is complete also where `/proc` hides processes of other users. It changes only when we collect a child
+    or an orphan comes to us.
+    """
+    found: list[int] = []
+    try:
+        for thread in os.listdir("/proc/self/task"):
+            with open(f"/proc/self/task/{thread}/children", "rb") as file:
+                found += map(int, file.read().split())
+    except OSError:
+        return None
+    return found
+
+
+def _is_hidden(pid: int) -> bool:
+    """Whether `/proc` does not show a process that is there. A zombie is shown to its parent's user."""
+    return stat_fields(str(pid)) is None
+
+
+def _listed(folder: str) -> list[str]:
+    try:
+        return os.listdir(folder)
+    except OSError:
+        return []  # no /proc here: nothing can be seen, and nothing is proved by that
 
 
 def signal_all(pids: Collection[int], number: int) -> None:
