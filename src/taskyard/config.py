@@ -56,6 +56,7 @@ class Settings(NamedTuple):
     agent_day_cost: float = 0.0  #: dollars they may cost together
     agent_model: str = ""  #: the model of the engine `model` if none is asked for, such as anthropic:claude-sonnet-4-5
     agent_tools: bool = True  #: agents on the engines `acp` and `model` get the tools of `taskyard mcp`
+    agent_permissions: str = ""  #: what agents may do without asking: "ask", "edit", "work", "all"; "" = by the engine
     agent_start: float = 60.0  #: seconds an agent's program has to say hello: some are fetched first
     agent_silence: float = 1800.0  #: seconds without a word in the middle of a turn: longer than tools take
     mcp_patience: float = 45.0  #: seconds a tool call waits for a command; clients give up after 60
@@ -123,7 +124,11 @@ def in_file(env: Mapping[str, str]) -> dict[str, object]:
         raise Damaged(path, str(error)) from error
 
 
-_CHOICES = {"durability": ("process", "power"), "paths_policy": ("warn", "refuse", "off")}
+_CHOICES = {
+    "durability": ("process", "power"),
+    "paths_policy": ("warn", "refuse", "off"),
+    "agent_permissions": ("", "ask", "edit", "work", "all"),
+}
 _YES, _NO = ("1", "true", "yes", "on"), ("0", "false", "no", "off")
 
 #: Below this a file system frees nothing.

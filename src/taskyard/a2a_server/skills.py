@@ -11,6 +11,7 @@ What others may have done here: skills, each an agent that the person who serves
     timeout = 1800                     # seconds
     max_tokens = 200000
     max_cost = 2.5
+    permissions = "work"               # what it may do without asking: ask, edit, work, all
     transcript = true                  # callers see what its tools were given, too
     tags = ["code"]
     examples = ["Review the last commit"]
@@ -34,7 +35,7 @@ from taskyard.typed import NamedTuple
 #: What a skill is called that was set up by options alone.
 USUAL = "agent"
 
-_TEXTS = ("description", "engine", "command", "model", "cwd")
+_TEXTS = ("description", "engine", "command", "model", "cwd", "permissions")
 _NUMBERS = ("timeout", "max_tokens", "max_cost")
 _SWITCHES = ("worktree", "transcript")
 _LISTS = ("tags", "examples")
@@ -52,6 +53,7 @@ class Skill(NamedTuple):
     timeout: float | None = None
     max_tokens: int | None = None
     max_cost: float | None = None
+    permissions: str = ""
     worktree: bool = False
     transcript: bool = False
     tags: tuple[str, ...] = ()
@@ -68,6 +70,7 @@ class Skill(NamedTuple):
             timeout=self.timeout,
             max_tokens=self.max_tokens,
             max_cost=self.max_cost,
+            permissions=self.permissions,
             worktree=self.worktree,
             on_parent_exit="keep",
         )

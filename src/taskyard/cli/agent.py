@@ -9,6 +9,7 @@ from taskyard.cli.command import Command
 from taskyard.cli.job.shared import EXITS, as_our_fault, jobs_of
 from taskyard.cli.output import answer, is_terminal, print_line, say
 from taskyard.cli.values import dollars, seconds, whole
+from taskyard.engines.engine import PERMISSIONS
 from taskyard.errors import UsageError
 from taskyard.shapes import as_object
 from taskyard.view.job_records import job_json
@@ -48,6 +49,11 @@ def _arguments(parser: Parser) -> None:
     parser.add(
         "--max-cost", type=dollars, metavar="USD", help="End it when it has cost so much, where its engine tells."
     )
+    parser.add(
+        "--permissions",
+        choices=PERMISSIONS,
+        help="What it may do without asking: the setting `agent_permissions` if not given.",
+    )
     parser.add("--on-parent-exit", choices=("kill", "keep"), help="When whoever started it ends.")
     agent_remote.add_arguments(parser)
 
@@ -86,7 +92,7 @@ def _spec(args: Args) -> Agent | RemoteAgent:
 #: Options that are fields of an agent under the same name; one that is not given leaves the field as it is.
 _OPTIONS = (
     "engine", "agent_type", "name", "description", "model", "cwd", "timeout", "on_parent_exit", "session", "worktree",
-    "max_tokens", "max_cost",
+    "max_tokens", "max_cost", "permissions",
 )  # fmt: skip
 
 

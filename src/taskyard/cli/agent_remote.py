@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from taskyard.kinds.remote_agent import RemoteAgent
 
 #: What only makes sense of an agent that works here.
-_HERE = ("engine", "model", "agent_type", "cwd", "main_session", "worktree", "max_tokens", "max_cost")
+_HERE = ("engine", "model", "agent_type", "cwd", "main_session", "worktree", "max_tokens", "max_cost", "permissions")
 
 #: Options that are fields of an agent elsewhere under the same name.
 _OPTIONS = ("name", "description", "timeout", "on_parent_exit", "session", "command")

@@ -56,6 +56,15 @@ if TYPE_CHECKING:
             ...
 
 
+#: What an agent may do without asking, from least to most:
+#: ask    read files; every edit and every command needs permission
+#: edit   edit files in its folder too; every command needs permission
+#: work   edit files in its folder and run commands; what goes beyond needs permission
+#: all    everything, outside its folder too, and without the agent program's sandbox
+#: Where the engine cannot ask anyone, what needs permission is refused and named in `Said.refused`.
+PERMISSIONS = ("ask", "edit", "work", "all")
+
+
 class Brief(NamedTuple):
     """What an agent is to do, and with what."""
 
@@ -66,6 +75,7 @@ class Brief(NamedTuple):
     command: tuple[str, ...] = ()  #: of engines that are programs
     session: str | None = None  #: the conversation to go on with, by the name its engine gave it
     own_tools: bool = True  #: whether an engine that can shall offer it the tools of Taskyard itself
+    permissions: str = ""  #: one of PERMISSIONS; "" = the engine's default, `work` where it cannot ask anyone
 
 
 class RateLimit(NamedTuple):

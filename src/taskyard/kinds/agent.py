@@ -15,7 +15,7 @@ import os
 
 from taskyard import config, engines, paths
 from taskyard.engines.choice import chosen
-from taskyard.engines.engine import Brief
+from taskyard.engines.engine import PERMISSIONS, Brief
 from taskyard.engines.provider import provider_of
 from taskyard.errors import BadText, BadValue
 from taskyard.kinds.agent_lines import is_session
@@ -63,6 +63,7 @@ class Agent(NamedTuple):
     worktree: bool = False  #: it works in a git worktree of its own, or not at all
     max_tokens: int | None = None  #: it ends when it has used so many; the setting `agent_tokens` if not given
     max_cost: float | None = None  #: dollars, where its engine tells; the setting `agent_cost` if not given
+    permissions: str = ""  #: "ask", "edit", "work" or "all"; the setting `agent_permissions` if not given
 
     @property
     def type(self) -> str:
@@ -112,6 +113,7 @@ class Agent(NamedTuple):
                 "worktree": self.worktree,
                 "max_tokens": self.max_tokens,
                 "max_cost": self.max_cost,
+                "permissions": self.permissions,
             },
             text=f"agent ({engine})",
             cwd=self.cwd,
@@ -149,7 +151,9 @@ class Agent(NamedTuple):
         given = os.environ if self.env is None else self.env
         env = {**given, "TASKYARD_AGENT": self.name or os.environ.get("TASKYARD_JOB", "agent"), "PWD": cwd}
         told = prompt if prompt is not None else self.prompt
-        return Brief(told, cwd, env, self.model, command, own_tools=config.load().agent_tools)
+        settings = config.load()
+        permissions = self.permissions or settings.agent_permissions
+        return Brief(told, cwd, env, self.model, command, own_tools=settings.agent_tools, permissions=permissions)
 
     def _check(self) -> None:
         if not self.prompt.strip():
@@ -162,6 +166,8 @@ class Agent(NamedTuple):
         check_text("agent type", self.agent_type, longest=100, allow_empty=False)
         check_number("max tokens", self.max_tokens, least=1, most=_MOST_TOKENS, whole=True)
         check_number("max cost", self.max_cost, least=0.000_001, most=_MOST_COST, unit="dollars")
+        if self.permissions and self.permissions not in PERMISSIONS:
+            raise BadValue("permissions", self.permissions, f"one of {', '.join(PERMISSIONS)}")
         check_run(cwd=self.cwd, timeout=self.timeout, on_parent_exit=self.on_parent_exit)
 
     def _line(self) -> str:

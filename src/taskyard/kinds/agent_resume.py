@@ -33,6 +33,7 @@ def earlier(home: str, job_id: str, prompt: str) -> dict[str, object]:
         raise Conflict(f"What agent {job.id} was asked and said is no longer known: `taskyard gc` took it.")
     fields: dict[str, object] = {name: arguments.get(name) for name in _SAME}
     fields |= {"command": tuple(arguments.get("command") or ()), "cwd": _cwd(folder), "resumes": job.id}  # type: ignore[arg-type]  # words, by `wanted`
+    fields["permissions"] = arguments.get("permissions") or ""  # jobs of earlier versions have none
     session = job.facts.get("session")
     if isinstance(session, str) and is_session(session):  # its engine keeps conversations, or it would name none
         return {**fields, "prompt": prompt, "session": session}

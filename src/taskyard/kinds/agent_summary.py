@@ -103,7 +103,7 @@ async def _asked(settings: Settings, watch: Watch, prompt: str, cwd: str) -> str
     if settings.summary_command:
         command = words_of("summary_command", settings.summary_command)
     text = _ASKED.format(prompt=prompt[:1_000], transcript=watch.transcript_end(_READ))
-    brief = Brief(text, cwd, dict(os.environ), None, command)
+    brief = Brief(text, cwd, dict(os.environ), None, command, own_tools=False, permissions="ask")
     engine = engines.find(name)
     engine.check(brief)
     said = await engine.work(brief, _Aside(watch))

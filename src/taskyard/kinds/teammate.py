@@ -152,8 +152,11 @@ class Teammate(NamedTuple):
             theirs = {**env, "TASKYARD_INSTANCE": turn.who.instance.id}
             if turn.task is not None:
                 theirs[families.VARIABLE] = f"{env['TASKYARD_LIST']}/{turn.task.id}"
-            own_tools = config.load().agent_tools
-            return await found.work(Brief(turn.prompt, cwd, theirs, model, command, own_tools=own_tools), turn.watch)
+            settings = config.load()
+            brief = Brief(turn.prompt, cwd, theirs, model, command)._replace(
+                own_tools=settings.agent_tools, permissions=settings.agent_permissions
+            )
+            return await found.work(brief, turn.watch)
 
         return await run(self, context, work, hears=hears)
 
