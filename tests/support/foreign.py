@@ -26,8 +26,12 @@ needs_node = pytest.mark.skipif(
 class ForeignWriter:
     """`foreign_writer.mjs` at work beside us for some seconds."""
 
-    def __init__(self, folder: str, journal: Path, *, seconds: float, name: str, seed: int) -> None:
-        arguments = {"dir": folder, "journal": journal, "seconds": seconds, "name": name, "seed": seed}
+    def __init__(
+        self, folder: str, journal: Path, *, seconds: float, name: str, seed: int, stale: bool = False
+    ) -> None:
+        """`stale`: metadata is merged into a read made before the lock, as Claude Code does."""
+        arguments: dict[str, object] = {"stale-patch": "yes" if stale else "no"}
+        arguments |= {"dir": folder, "journal": journal, "seconds": seconds, "name": name, "seed": seed}
         options = [word for key, value in arguments.items() for word in (f"--{key}", str(value))]
         self._journal = journal
         self._process = subprocess.Popen(
@@ -41,6 +45,11 @@ class ForeignWriter:
         assert self._process.stdin is not None
         self._process.stdin.write(b"go\n")
         self._process.stdin.flush()
+
+    @property
+    def is_running(self) -> bool:
+        """Whether it has not ended yet."""
+        return self._process.poll() is None
 
     def done(self) -> list[dict[str, Any]]:
         """What it did, when it has ended: each operation that succeeded."""

@@ -12,6 +12,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from taskyard.tasklist.hold import Hold
     from taskyard.tasklist.list_files import ListFiles
     from taskyard.tasklist.model import Act, Task
     from taskyard.tasklist.reader import Seen
@@ -32,16 +33,16 @@ def adopt(files: ListFiles, tasks: Sequence[Task], act: Act, last: int) -> None:
             task._replace(created_at=task.created_at or now, updated_at=task.updated_at or now, lease=None)
             for task in tasks
         ]
-        writes = [Write(task.id, _place_for(files, task.id), task) for task in timed]
+        writes = [Write(task.id, _place_for(files, task.id, hold), task) for task in timed]
         files.keep_above(max(last, *(int(task.id) for task in tasks), 0))
         if writes:
             files.writer.commit(hold, act, writes)
 
 
-def _place_for(files: ListFiles, task_id: str) -> Seen | None:
+def _place_for(files: ListFiles, task_id: str, hold: Hold) -> Seen | None:
     """What stands where a task shall be put: nothing, or a file that says it was deleted."""
     try:
-        files.seen(task_id)
+        files.seen(task_id, hold)
     except TaskNotFound:
         return files.tasks.reader.read(task_id)
     raise ListNotEmpty(files.folder.name, 1)  # since we looked, by another program

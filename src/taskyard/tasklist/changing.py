@@ -152,7 +152,7 @@ class Changing:
         task_id, timeout = wanted.task_id, None if patient else 0.0
         writing = wanted.writing
         with self._files.hold(writing, reading=reading, whole=wanted.whole_list, timeout=timeout) as hold:
-            task, seen = self._files.seen(task_id)
+            task, seen = self._files.seen(task_id, hold)
             complete = not wanted.with_blockers or {*reading, *writing}.issuperset(task.blocked_by)
             if complete:
                 lease, losses = self._leases.read(task_id)
@@ -171,7 +171,7 @@ class Changing:
         first: Sequence[Write] = ()
         last: Sequence[Write] = ()
         if wanted.links is not None:
-            first, task, last = rewired(self._files, facts.task, task, wanted.links)
+            first, task, last = rewired(self._files, facts.task, task, wanted.links, hold)
         if stored(task) == stored(facts.task):
             if first or last:  # an edge that only the others' files knew
                 self._files.writer.commit(hold, wanted.act, (*first, *last))

@@ -49,7 +49,7 @@ def create_linked(files: ListFiles, draft: Draft, act: Act, task_id: str | None,
     """A new task and its place among the others, in one step."""
     others = sorted({*draft.blocks, *draft.blocked_by}, key=int)
     with files.hold(others, whole=True) as hold:
-        seen = {other: files.seen(other) for other in others}
+        seen = {other: files.seen(other, hold) for other in others}
         _refuse_cycle_through(files, draft)
         new_id = task_id or files.next_id()
         _check_parent(files, new_id, draft)
@@ -84,7 +84,7 @@ def link(files: ListFiles, edges: Sequence[Edge], act: Act) -> None:
     """Make each (blocker, blocked) wait: all or none."""
     ids = sorted({task_id for edge in edges for task_id in edge}, key=int)
     with files.hold(ids, whole=True) as hold:
-        seen = {task_id: files.seen(task_id) for task_id in ids}
+        seen = {task_id: files.seen(task_id, hold) for task_id in ids}
         after = {task_id: found for task_id, (found, _) in seen.items()}
         after = relinked(after, Links(new=tuple(edges)), partial(graph_of, files))
         _commit(files, hold, act, seen, after)
@@ -98,7 +98,7 @@ def unlink(files: ListFiles, edges: Sequence[Edge], act: Act) -> tuple[Edge, ...
         missing: dict[str, TaskNotFound] = {}
         for task_id in ids:
             try:
-                seen[task_id] = files.seen(task_id)
+                seen[task_id] = files.seen(task_id, hold)
             except TaskNotFound as error:
                 missing[task_id] = error
         after = {task_id: found for task_id, (found, _) in seen.items()}
@@ -133,13 +133,13 @@ def remove(
         if task.id not in doomed and any(other in doomed for other in (*task.blocks, *task.blocked_by))
     ]
     with files.hold([*doomed, *neighbours], whole=True) as hold:
-        gone = {task_id: files.seen(task_id) for task_id in doomed}
+        gone = {task_id: files.seen(task_id, hold) for task_id in doomed}
         if only_done:
             graph.refuse_open(task for task, _ in gone.values())
         if check is not None:
             _check_each(files, [task for task, _ in gone.values()], check)
         _refuse_new_neighbours(files, gone, neighbours)
-        seen, _ = _still_there(files, neighbours)  # those that went away meanwhile need nothing
+        seen, _ = _still_there(files, neighbours, hold)  # those that went away meanwhile need nothing
         after = {task_id: found for task_id, (found, _) in seen.items()}
         for task_id, task in after.items():
             for other in doomed:
@@ -181,8 +181,8 @@ def restore(files: ListFiles, task_id: str, act: Act) -> Task:
         raise _never_gone(files, task_id)
     others = [*past[0].blocked_by, *past[0].blocks]
     with files.hold([task_id, *others], whole=True) as hold:
-        before = _place_for(files, task_id)
-        seen, damaged = _still_there(files, others)
+        before = _place_for(files, task_id, hold)
+        seen, damaged = _still_there(files, others, hold)
         after = {other: found for other, (found, _) in seen.items()}
         after[task_id] = untangled(_revived(past[0], keep=damaged), files.tasks.look)
         edges = [(other, task_id) for other in past[0].blocked_by] + [(task_id, other) for other in past[0].blocks]
@@ -205,22 +205,24 @@ def _never_gone(files: ListFiles, task_id: str) -> NothingToRestore | Damaged | 
     return Damaged(files.folder.task(task_id), str(seen.damage))
 
 
-def _place_for(files: ListFiles, task_id: str) -> Seen | None:
+def _place_for(files: ListFiles, task_id: str, hold: Hold) -> Seen | None:
     """What stands where a task shall be put back: nothing, or a file that says it was deleted."""
     try:
-        files.seen(task_id)
+        files.seen(task_id, hold)
     except TaskNotFound:
         return files.tasks.reader.read(task_id)
     raise NothingToRestore(task_id, list_name=files.folder.name)
 
 
-def _still_there(files: ListFiles, ids: Sequence[str]) -> tuple[dict[str, tuple[Task, Seen | None]], set[str]]:
+def _still_there(
+    files: ListFiles, ids: Sequence[str], hold: Hold
+) -> tuple[dict[str, tuple[Task, Seen | None]], set[str]]:
     """Those of the tasks that nobody removed before we held them, and the ids of those that cannot be read."""
     found: dict[str, tuple[Task, Seen | None]] = {}
     damaged: set[str] = set()
     for task_id in ids:
         try:
-            found[task_id] = files.seen(task_id)
+            found[task_id] = files.seen(task_id, hold)
         except TaskNotFound:
             continue
         except Damaged:
@@ -261,7 +263,9 @@ def _different(seen: Mapping[str, tuple[Task, Seen | None]], after: Mapping[str,
     return truth, [task_id for task_id in different if task_id not in truth]
 
 
-def rewired(files: ListFiles, before: Task, decided: Task, links: Links) -> tuple[list[Write], Task, list[Write]]:
+def rewired(
+    files: ListFiles, before: Task, decided: Task, links: Links, hold: Hold
+) -> tuple[list[Write], Task, list[Write]]:
     """A task with its new dependencies, between what is written to others before it and what after it.
 
     Raises:
@@ -271,7 +275,7 @@ def rewired(files: ListFiles, before: Task, decided: Task, links: Links) -> tupl
     seen: dict[str, tuple[Task, Seen | None]] = {}
     for other in others(decided.id, links):
         try:
-            seen[other] = files.seen(other)
+            seen[other] = files.seen(other, hold)
         except TaskNotFound:
             if not may_be_missing(before, other, links):
                 raise

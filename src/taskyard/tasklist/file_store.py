@@ -54,6 +54,8 @@ class FileStore:
         task = self._files.tasks.get(task_id) if self._files.folder.exists() else None
         if task is None:
             raise self._files.missing(task_id)
+        if task_id in self._files.tasks.undone and self._files.writer_if_allowed() is not None:
+            self._files.settler.look_around([task_id])
         if task.lease is not None and self._leases.is_dead(task.lease):
             self._changes.release_dead([task_id])
             return self._files.tasks.get(task_id) or task
@@ -67,6 +69,8 @@ class FileStore:
         listing, changed = tasks.listing(self._files.known)
         if changed and self._files.writer_if_allowed() is not None:
             self._files.settler.look_around(changed)
+            if tasks.undone:
+                listing, _ = tasks.listing(self._files.known)
         dead = self._leases.dead_ids()
         if dead and self._changes.release_dead(dead):
             listing, _ = tasks.listing(self._files.known)

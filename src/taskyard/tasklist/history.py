@@ -78,6 +78,17 @@ def _backwards(journal: Journal, ledger: Rows, task_id: str) -> Iterator[Change]
         position = before if isinstance(before, int) and before < position else None
 
 
+def newest_first(journal: Journal, ledger: Rows, task_id: str) -> Iterator[Change]:
+    """The changes of one task, newest first, read only as far as the caller goes.
+
+    After a spoiled entry they begin anew with the newest, found by reading the whole log.
+    """
+    try:
+        yield from _backwards(journal, ledger, task_id)
+    except _Broken:
+        yield from reversed(_life_by_scan(journal, ledger, task_id))
+
+
 def _life_by_scan(journal: Journal, ledger: Rows, task_id: str) -> list[Change]:
     return [
         change

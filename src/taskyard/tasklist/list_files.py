@@ -209,8 +209,8 @@ class ListFiles:
             if lock.is_usable:
                 return lock
 
-    def seen(self, task_id: str) -> tuple[Task, Seen | None]:
-        """A task we hold, as it is now; what another program did to it is logged first.
+    def seen(self, task_id: str, hold: Hold) -> tuple[Task, Seen | None]:
+        """A task under `hold`, as it is now; what another program did to it is logged first, or put back.
 
         The second is its file; None if only the older `tasks.json` has it.
 
@@ -222,8 +222,7 @@ class ListFiles:
         row = opened.writer.ledger.row(task_id)
         if row.intent is not None:
             raise Unsettled(task_id)
-        found = self.tasks.reader.read(task_id)
-        opened.settler.note_external(task_id, found, row)
+        found = opened.settler.note_external(task_id, self.tasks.reader.read(task_id), hold, row)
         if found is not None and found.damage is not None:
             raise Damaged(self.folder.task(task_id), found.damage)
         if found is not None and found.task is not None:

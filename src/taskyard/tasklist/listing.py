@@ -14,6 +14,7 @@ from taskyard.tasklist.graph import by_id, mirrored, with_blocks
 from taskyard.tasklist.leases import LeaseFiles
 from taskyard.tasklist.ledger import Row
 from taskyard.tasklist.model import DamagedFile, Lease, Listing, Task
+from taskyard.tasklist.own_fields import OwnFields
 from taskyard.tasklist.reader import TaskReader
 
 TYPE_CHECKING = False
@@ -41,6 +42,8 @@ class ListReader:
         self._was_removed = was_removed
         self.reader = TaskReader(folder)
         self.leases = LeaseFiles(folder, alive=alive)
+        self.undone: set[str] = set()  #: tasks shown with recorded fields, since another program's write undid them
+        self._own_fields = OwnFields(folder)
         self.consolidated = Consolidated(folder.consolidated)
         self._items: dict[str, Task | DamagedFile] = {}
         self._dependents: Dependents | None = None
@@ -60,7 +63,7 @@ class ListReader:
         Raises:
             Damaged: its file cannot be read.
         """
-        item = self.reader.get(task_id) or self._older().get(task_id)
+        item = self._item(task_id) or self._older().get(task_id)
         if item is None:
             return None
         if isinstance(item, DamagedFile):
@@ -111,7 +114,7 @@ class ListReader:
 
     def look(self, task_id: str) -> Task | None:
         """Another task, for a rule; one that cannot be read counts as open."""
-        item = self.reader.get(task_id) or self._older().get(task_id)
+        item = self._item(task_id) or self._older().get(task_id)
         return Task(task_id, "") if isinstance(item, DamagedFile) else item
 
     def nearest(self, task_id: str, *, most: int = 3) -> tuple[str, ...]:
@@ -128,7 +131,28 @@ class ListReader:
     def everything(self) -> list[Task]:
         """All readable tasks by id, straight from their files."""
         found = {**self._older(), **self.reader.scan()}
+        found.update(self._corrected(self._own_fields.suspects(self.reader.unchecked())))
         return by_id(item for item in found.values() if isinstance(item, Task))
+
+    def _item(self, task_id: str) -> Task | DamagedFile | None:
+        """A task with its own fields as recorded, whatever another program's write made of them."""
+        item = self.reader.get(task_id)
+        if isinstance(item, Task) and (unchecked := self.reader.unchecked()):
+            return self._corrected(self._own_fields.suspects(unchecked)).get(task_id, item)
+        return item
+
+    def _corrected(self, suspects: Iterable[str]) -> dict[str, Task]:
+        """Those of the tasks whose own fields were undone, with the recorded ones."""
+        found: dict[str, Task] = {}
+        for task_id in suspects:
+            correction = self._own_fields.corrected(task_id, self.reader)
+            if correction is None:
+                self.undone.discard(task_id)
+                continue
+            found[task_id] = correction[1]
+            self.reader.correct(task_id, *correction)
+            self.undone.add(task_id)
+        return found
 
     def listing(self, known: Known) -> tuple[Listing, list[str]]:
         """The whole list, and the ids whose files are not as the ledger knows them."""
@@ -137,7 +161,12 @@ class ListReader:
 
     def _listing(self, known: Known) -> tuple[Listing, list[str]]:
         same = self._refresh()
-        changed = self._changed(known)
+        changed, suspects = self._changed(known)
+        self.reader.unchecked()  # what `_changed` compared needs no second look
+        if suspects:
+            corrected = self._corrected(suspects)
+            self._items.update(corrected)
+            same = same and not corrected
         leases, same_leases = self.leases.everyone()
         if not same or self._plain is None:
             self._plain = self._assembled()
@@ -215,21 +244,25 @@ class ListReader:
         self.leases.close()
         self._looks = 0
 
-    def _changed(self, known: Known) -> list[str]:
-        """Files that another program made, changed or removed since any Taskyard process last looked."""
+    def _changed(self, known: Known) -> tuple[list[str], list[str]]:
+        """Files that another program made, changed or removed since any Taskyard process last looked.
+
+        The second are those of them that the log knows: their own fields may have been undone.
+        """
         fresh, gone = self.reader.news(self._items)
         if not fresh and not gone and gone is not None:
-            return []
+            return [], []
         rows = known(None if gone is None else {*fresh, *gone})
         if rows is None:
-            return []
+            return [], self._own_fields.suspects(fresh)
         changed = [task_id for task_id, found in fresh.items() if not rows.get(task_id, Row()).holds(*found)]
+        suspects = [task_id for task_id in changed if rows.get(task_id, Row()).entry is not None]
         if gone is None:  # the first look of this process: what vanished before it, only the ledger tells
             # A row with an intent is a dead writer's, or one still at work: whoever looks closer finds out.
             missing = {task_id for task_id, row in rows.items() if row.is_present and task_id not in self._items}
             unfinished = {task_id for task_id, row in rows.items() if row.intent is not None}
-            return [*changed, *sorted((missing | unfinished).difference(changed), key=int)]
-        return changed + [task_id for task_id in gone if rows.get(task_id, Row()).is_present]
+            return [*changed, *sorted((missing | unfinished).difference(changed), key=int)], suspects
+        return changed + [task_id for task_id in gone if rows.get(task_id, Row()).is_present], suspects
 
     def _older(self) -> Mapping[str, Task | DamagedFile]:
         """What only the consolidated file has, readable or not, owners by name."""

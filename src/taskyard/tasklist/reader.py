@@ -60,6 +60,7 @@ class TaskReader:
         self._folder = folder
         self._cache: dict[str, tuple[tuple[int, int, int, int], Task | DamagedFile | None]] = {}
         self._fresh: dict[str, tuple[int, int]] = {}
+        self._unchecked: dict[str, tuple[int, int]] = {}
         self._present: set[str] | None = None
 
     def read(self, task_id: str) -> Seen | None:
@@ -122,10 +123,24 @@ class TaskReader:
         before, self._present = self._present, set(present)
         return fresh, None if before is None else before - self._present
 
-    def _known(self, task_id: str, found: os.stat_result) -> Task | DamagedFile | None:
-        look = (found.st_mtime_ns, found.st_ctime_ns, found.st_size, found.st_ino)
+    def unchecked(self) -> dict[str, tuple[int, int]]:
+        """Files read since last asked, each with size and checksum, whose own fields nobody compared with the log."""
+        unchecked, self._unchecked = self._unchecked, {}
+        return unchecked
+
+    def correct(self, task_id: str, seen: Seen, task: Task) -> None:
+        """Answer `task` for as long as the file looks as it did in `seen`."""
         known = self._cache.get(task_id)
-        return known[1] if known is not None and known[0] == look else self._read(task_id)
+        if known is not None and known[0] == _look_of(seen.stat):
+            self._cache[task_id] = (known[0], task)
+
+    def forget(self, task_id: str) -> None:
+        """Read the file anew next time."""
+        self._cache.pop(task_id, None)
+
+    def _known(self, task_id: str, found: os.stat_result) -> Task | DamagedFile | None:
+        known = self._cache.get(task_id)
+        return known[1] if known is not None and known[0] == _look_of(found) else self._read(task_id)
 
     def _read(self, task_id: str) -> Task | DamagedFile | None:
         seen = self.read(task_id)
@@ -134,12 +149,16 @@ class TaskReader:
             return None
         item = DamagedFile(f"{task_id}.json", seen.damage) if seen.damage is not None else seen.task
         now = seen.stat
-        self._fresh[task_id] = (len(seen.data), seen.crc)
+        self._fresh[task_id] = self._unchecked[task_id] = (len(seen.data), seen.crc)
         if time.time_ns() - max(now.st_mtime_ns, now.st_ctime_ns) > _YOUNG_NS:
-            self._cache[task_id] = ((now.st_mtime_ns, now.st_ctime_ns, now.st_size, now.st_ino), item)
+            self._cache[task_id] = (_look_of(now), item)
         else:
             self._cache.pop(task_id, None)
         return item
+
+
+def _look_of(found: os.stat_result) -> tuple[int, int, int, int]:
+    return found.st_mtime_ns, found.st_ctime_ns, found.st_size, found.st_ino
 
 
 def _look(path: str, task_id: str) -> Seen | None:

@@ -17,7 +17,8 @@ from taskyard.shapes import as_object
 from taskyard.tasklist.history import rows_from
 from taskyard.tasklist.ledger import Row, row_for
 from taskyard.tasklist.model import Act
-from taskyard.tasklist.starting_over import Interfered
+from taskyard.tasklist.own_fields import undone, with_recorded
+from taskyard.tasklist.starting_over import Interfered, StartOver
 from taskyard.tasklist.task_file import encoded
 from taskyard.tasklist.writer import Write
 from taskyard.typed import NamedTuple
@@ -66,10 +67,19 @@ class Settler:
 
     # -- what another program did ------------------------------------------------------------
 
-    def note_external(self, task_id: str, seen: Seen | None, row: Row | None = None) -> None:
-        """Log another program's change to a task we hold, if there was one; `row` is what the ledger knows of it."""
-        if is_as_known(row or self._writer.ledger.row(task_id), seen):
-            return
+    def note_external(self, task_id: str, seen: Seen | None, hold: Hold, row: Row | None = None) -> Seen | None:
+        """Log another program's change to a task under `hold`, if there was one; the file as it is then.
+
+        Fields of ours that the change undid are put back in the same step. `row` is what the ledger knows of the task.
+
+        Raises:
+            StartOver: another program wrote meanwhile.
+        """
+        row = row or self._writer.ledger.row(task_id)
+        if is_as_known(row, seen):
+            return seen
+        if seen is not None and (kept := self._kept(seen, row)) is not None:
+            return self._put_back(seen, kept, hold)
         if seen is not None and seen.damage is not None:
             # There is no state to log, but what came before must still be found.
             entry = self._writer.log(_EXTERNAL, {}, about=(task_id,), damaged={task_id: seen.damage})
@@ -78,6 +88,21 @@ class Settler:
             entry = self._writer.log(_EXTERNAL, {task_id: state})
             self._tidy_lease(task_id, seen.raw if seen is not None else None)
         self._writer.ledger.put(task_id, _row(entry, seen))
+        return seen
+
+    def _kept(self, seen: Seen, row: Row) -> Task | None:
+        """The task of a changed file with our fields as recorded; None if the change undid none of them."""
+        if seen.task is None or row.entry is None:
+            return None
+        kept = with_recorded(self._writer.journal, self._writer.ledger, seen.task)
+        return kept if kept is not seen.task else None
+
+    def _put_back(self, seen: Seen, kept: Task, hold: Hold) -> Seen | None:
+        """Log another program's change and write the file again with the fields that it undid."""
+        note = f"it undid, and Taskyard put back: {undone(seen.task or kept, kept)}"
+        self._writer.commit(hold, _EXTERNAL._replace(note=note), (Write(kept.id, seen, kept),))
+        self._tidy_lease(kept.id, seen.raw)
+        return self._reader.read(kept.id)
 
     def note_consolidated(self, task: Task) -> None:
         """Log a task that only the older file has, as it is there."""
@@ -93,22 +118,31 @@ class Settler:
         """
         if len(ids) > _MANY:
             with suppress(StorageError, Busy):
-                self._adopt(ids)
+                self._look_at_each(self._adopt(ids))
             return
+        self._look_at_each(ids)
+
+    def _look_at_each(self, ids: Sequence[str]) -> None:
         timeout: float | None = None
         for task_id in ids:
             try:
                 if self._writer.ledger.row(task_id).intent is not None:
                     self.settle(task_id, timeout=timeout)
-                with self._hold([task_id], timeout=timeout):
+                with self._hold([task_id], timeout=timeout) as hold:
                     if self._writer.ledger.row(task_id).intent is None:
-                        self.note_external(task_id, self._reader.read(task_id))
+                        self.note_external(task_id, self._reader.read(task_id), hold)
             except (StorageError, Busy):
                 timeout = 0.0
+            except StartOver:
+                self.settle_if_free(task_id)  # another program writes it right now: the next look sees the result
 
-    def _adopt(self, ids: Sequence[str]) -> None:
-        """Many at once, as when a list of another program's is first met: a few large entries."""
-        with self._hold(everything=True):
+    def _adopt(self, ids: Sequence[str]) -> list[str]:
+        """Many at once, as when a list of another program's is first met: a few large entries.
+
+        The tasks whose files must be written again are left for a look at each, and answered.
+        """
+        left: list[str] = []
+        with self._hold(everything=True) as hold:
             for start in range(0, len(ids), _MANY):
                 found: dict[str, Seen | None] = {}
                 for task_id in ids[start : start + _MANY]:
@@ -116,7 +150,9 @@ class Settler:
                     if row.intent is not None or is_as_known(row, seen):
                         continue
                     if seen is not None and seen.damage is not None:
-                        self.note_external(task_id, seen)
+                        self.note_external(task_id, seen, hold)
+                    elif seen is not None and self._kept(seen, row) is not None:
+                        left.append(task_id)
                     else:
                         found[task_id] = seen
                 states = {
@@ -127,6 +163,7 @@ class Settler:
                 for task_id, seen in found.items():
                     self._tidy_lease(task_id, seen.raw if seen is not None else None)
                     self._writer.ledger.put(task_id, _row(entry, seen))
+        return left
 
     # -- what a dead writer left -------------------------------------------------------------
 

@@ -81,7 +81,9 @@ class TaskRepairs:
                 seen = self._files.tasks.reader.read(task_id)
                 if seen is None or not wanted(seen):
                     return None
-                self._files.settler.note_external(task_id, seen)
+                seen = self._files.settler.note_external(task_id, seen, hold)
+                if seen is None or not wanted(seen):
+                    return None  # putting our fields back wrote it again
                 task = rule(seen)
                 if task is None:
                     return self._moved(finding, task_id)
@@ -128,7 +130,7 @@ class TaskRepairs:
 
         def attempt() -> Repair | None:
             with self._files.hold([task_id], whole=True) as hold:
-                before, seen = self._files.seen(task_id)
+                before, seen = self._files.seen(task_id, hold)
                 task = rule(before, self._files.tasks.everything())
                 if task == before or seen is None:
                     return None
