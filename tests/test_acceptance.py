@@ -15,9 +15,9 @@ from taskyard.errors import BadText, BadValue, Cancelled, Untrusted
 
 def allowed(spec: dict[str, object], cwd: Path, monkeypatch: pytest.MonkeyPatch) -> Evidence:
     monkeypatch.setenv("TASKYARD_HOME", str(cwd / "home"))
-    command, folder, _ = check_acceptance(spec, default_cwd=str(cwd))
+    command, folder, *_ = check_acceptance(spec, folder=str(cwd))
     trust.trust_command(command, folder)
-    return run_acceptance(spec, default_cwd=str(cwd))
+    return run_acceptance(spec, folder=str(cwd))
 
 
 @pytest.mark.req("L-21")
@@ -72,7 +72,7 @@ def test_a_command_that_was_killed_or_never_started_does_not_pass(
 def test_a_command_nobody_allowed_does_not_run(tmp_path: Path) -> None:
     env = {"TASKYARD_HOME": str(tmp_path / "home")}
     with pytest.raises(Untrusted) as refused:
-        run_acceptance({"command": "touch ran"}, default_cwd=str(tmp_path), env=env)
+        run_acceptance({"command": "touch ran"}, folder=str(tmp_path), env=env)
     assert (refused.value.command, refused.value.how) == ("touch ran", "taskyard trust")
     assert not (tmp_path / "ran").exists()
 
@@ -84,7 +84,7 @@ def test_a_caller_that_gives_up_gets_no_evidence(tmp_path: Path) -> None:
     cancel = threading.Event()
     threading.Timer(0.1, cancel.set).start()
     with pytest.raises(Cancelled):
-        run_acceptance({"command": "sleep 30"}, default_cwd=str(tmp_path), env=env, cancel=cancel)
+        run_acceptance({"command": "sleep 30"}, folder=str(tmp_path), env=env, cancel=cancel)
 
 
 @pytest.mark.req("L-21")
@@ -92,9 +92,9 @@ def test_a_spec_is_checked_and_its_folder_made_absolute(tmp_path: Path) -> None:
     (tmp_path / "real").mkdir()
     (tmp_path / "link").symlink_to("real")
     spec = {"command": "make", "cwd": "link/../link", "timeout": 5}
-    found = check_acceptance(spec, default_cwd=str(tmp_path))
-    assert found == Acceptance("make", str(tmp_path / "real"), 5.0)
-    assert check_acceptance({"command": "make"}, default_cwd=str(tmp_path)).timeout == 600
+    found = check_acceptance(spec, folder=str(tmp_path))
+    assert found == Acceptance("make", str(tmp_path / "real"), 5.0, str(tmp_path / "real"))
+    assert check_acceptance({"command": "make"}, folder=str(tmp_path)).timeout == 600
 
 
 @pytest.mark.req("L-21")
@@ -120,4 +120,4 @@ def test_a_spec_is_checked_and_its_folder_made_absolute(tmp_path: Path) -> None:
 )
 def test_a_spec_that_is_none_is_refused(spec: object, tmp_path: Path) -> None:
     with pytest.raises((BadText, BadValue)):
-        check_acceptance(spec, default_cwd=str(tmp_path))
+        check_acceptance(spec, folder=str(tmp_path))

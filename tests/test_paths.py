@@ -112,15 +112,13 @@ def test_a_project_folder_of_any_name_has_a_list(tmp_path: Path, name: str | byt
 def test_git_files_that_lead_nowhere_still_name_a_project(tmp_path: Path) -> None:
     for text in ("gitdir: /nowhere/.git/worktrees/x", "rubbish", ""):
         (tmp_path / ".git").write_text(text)
-        assert paths.project_root(str(tmp_path))[0] == str(tmp_path)
+        assert paths.project(str(tmp_path)).root == str(tmp_path)
     (tmp_path / ".git").unlink()
     (tmp_path / "module").mkdir()
     (tmp_path / "module" / ".git").write_text("gitdir: ../modules/module")
 
-    assert paths.project_root(str(tmp_path / "module")) == (
-        str(tmp_path / "module"),
-        str(tmp_path / "modules" / "module"),
-    )
+    found = paths.project(str(tmp_path / "module"))
+    assert found.root == found.checkout == str(tmp_path / "module")
 
 
 def test_every_place_follows_its_variable(tmp_path: Path) -> None:

@@ -4,12 +4,16 @@ Acceptance: the command that proves a task is done.
 A task may carry `{"command": "make test", "cwd": "api", "timeout": 300}` under
 `metadata.taskyard.acceptance`. Completing it runs the command; its end and the end of its output are
 kept as evidence. Agents write such commands, so one runs only after a person allowed it (`taskyard.trust`).
+
+It runs in the worktree of the agent that completes the task, because that is where the work is. A command allowed in a
+folder of the project is allowed in the same folder of each of its worktrees.
 """
 
 from __future__ import annotations
 
 import os
 
+from taskyard import paths
 from taskyard.clock import now_ms
 from taskyard.errors import BadValue, Cancelled, Untrusted
 from taskyard.names import check_text
@@ -36,8 +40,9 @@ class Acceptance(NamedTuple):
     """A checked acceptance command."""
 
     command: str
-    cwd: str  #: absolute, without symbolic links
+    cwd: str  #: where it runs: absolute, without symbolic links
     timeout: float = DEFAULT_TIMEOUT  #: seconds
+    trusted_at: str = ""  #: the same folder in the project's main checkout; trust is kept by it
 
 
 class Evidence(NamedTuple):
@@ -56,8 +61,8 @@ class Evidence(NamedTuple):
         return self.exit_code == 0
 
 
-def check_acceptance(spec: object, *, default_cwd: str) -> Acceptance:
-    """`spec` as a command to run; a relative `cwd` is below `default_cwd`.
+def check_acceptance(spec: object, *, folder: str) -> Acceptance:
+    """`spec` as a command to run for work in `folder`; a relative `cwd` is below the checkout around `folder`.
 
     Raises:
         BadText: the command or the folder is no text, empty or unstorable.
@@ -74,17 +79,36 @@ def check_acceptance(spec: object, *, default_cwd: str) -> Acceptance:
     timeout = fields.get("timeout", DEFAULT_TIMEOUT)
     if isinstance(timeout, bool) or not isinstance(timeout, (int, float)) or not 0 < timeout <= LONGEST_TIMEOUT:
         raise BadValue("acceptance timeout", timeout, f"seconds from 0 to {LONGEST_TIMEOUT:,.0f}")
-    return Acceptance(command, os.path.realpath(os.path.join(default_cwd, cwd)), float(timeout))
+    place, trusted_at = _place(cwd, paths.project(folder))
+    return Acceptance(command, place, float(timeout), trusted_at)
+
+
+def _place(cwd: str, project: paths.Project) -> tuple[str, str]:
+    """Where a command with this `cwd` runs, and the folder of the main checkout that stands for it."""
+    place = os.path.realpath(os.path.join(project.checkout, cwd))
+    if not _is_below(place, project.checkout):
+        other = paths.project(place)
+        if other.shared != project.shared:
+            return place, place
+        # An absolute path into another checkout of the same project: the same folder of this one.
+        place = os.path.realpath(os.path.join(project.checkout, os.path.relpath(place, other.checkout)))
+    if not _is_below(place, project.checkout):
+        return place, place
+    return place, os.path.normpath(os.path.join(project.root, os.path.relpath(place, project.checkout)))
+
+
+def _is_below(path: str, folder: str) -> bool:
+    return path == folder or path.startswith(folder.rstrip("/") + "/")
 
 
 def run_acceptance(
     spec: object,
     *,
-    default_cwd: str,
+    folder: str,
     cancel: threading.Event | None = None,
     env: Mapping[str, str] | None = None,
 ) -> Evidence:
-    """Run the acceptance command `spec` to its end; whatever it leaves running in its group is ended.
+    """Run the acceptance command `spec` of work in `folder` to its end, and end what it leaves in its process group.
 
     Raises:
         BadText, BadValue: `spec` is no acceptance command.
@@ -94,8 +118,8 @@ def run_acceptance(
     from taskyard.commands import plain_text, run_command
     from taskyard.trust import trusted_command
 
-    command, cwd, timeout = check_acceptance(spec, default_cwd=default_cwd)
-    if not trusted_command(command, cwd, env=env):
+    command, cwd, timeout, trusted_at = check_acceptance(spec, folder=folder)
+    if not trusted_command(command, trusted_at, env=env):
         raise Untrusted("The acceptance command", command, "taskyard trust")
     end = run_command(command, cwd=cwd, env=env, timeout=timeout, cancel=cancel, one_stream=True, end_leftovers=True)
     if end.cause == "cancelled":

@@ -27,13 +27,13 @@ def run_hooks(home: str, job_id: str, *, timeout: float) -> tuple[HookRun, ...]:
     """
     job = looking.look(home, job_id)
     folder = str((read(JobFolder(home, job_id).record) or {}).get("cwd") or "")
-    cwd = folder if os.path.isdir(folder) else os.path.expanduser("~")  # it may have been removed meanwhile
+    cwd = folder if os.path.isdir(folder) else paths.user_home()  # it may have been removed meanwhile
 
     def tell(text: str) -> None:
         if text:
             note(home, LOG, f"{job_id}: {text}")
 
-    book = load(paths.project_root(cwd)[0], report=lambda problem: tell(problem.text))
+    book = load(paths.project(cwd).root, report=lambda problem: tell(problem.text))
     return run(
         EVENT,
         payload(job),

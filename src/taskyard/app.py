@@ -47,6 +47,7 @@ class Yard:
         sharing: Yard | None = None,
         tasks_dir: str | None = None,
         jobs_in: str | None = None,
+        cwd: str | None = None,
     ) -> None:
         self.tasks_dir = tasks_dir  #: the folder with this list and others; None: it does not live in files
         self.settings = settings
@@ -64,7 +65,8 @@ class Yard:
         self._find_lists = lists
         self._lists: Lists | None = None
         self._sharing = sharing
-        outside = Surroundings(self, identity, report, is_main=is_main)
+        self._cwd = cwd
+        outside = Surroundings(self, identity, report, is_main=is_main, cwd=cwd)
         self.tasks = TaskList(store, settings=settings, outside=outside, agent=identity.agent, via=via)
         store.listen(outside.set_aside)
 
@@ -162,6 +164,7 @@ class Yard:
             sharing=self,
             tasks_dir=self.tasks_dir,
             jobs_in=self._job_settings.store,
+            cwd=self._cwd,
         )
         other._is_guest = True
         return other
@@ -203,6 +206,7 @@ def open(
     lease: float | None = None,
     sharing: Yard | None = None,
     report: Callable[[str], None] | None = None,
+    cwd: str | os.PathLike[str] | None = None,
 ) -> Yard:
     """Open a task list.
 
@@ -222,6 +226,8 @@ def open(
             renewed, and outlive this process; another yard of the same name is somebody else until this is closed.
         sharing: Another yard of this program: the server that starts its jobs starts those of this one too.
         report: Gets what people should know and no call returns, such as a failing hook's stderr.
+        cwd: The folder the agent works in: hooks and acceptance commands run in the checkout around it. If not
+            given, the current folder of this process.
 
     Raises:
         UsageError: a name or setting cannot be.
@@ -251,6 +257,7 @@ def open(
         sharing=sharing,
         tasks_dir=folder if chosen == "files" else None,
         jobs_in=jobs_in,
+        cwd=None if cwd is None else os.path.abspath(os.fspath(cwd)),
     )
 
 
@@ -267,7 +274,14 @@ def _acting(agent: str | None) -> str | None:
     return None if name is None else check_name("an agent", name)
 
 
-def for_teammate(store: TaskStore, *, home: str, settings: config.Settings, report: Callable[[str], None]) -> Yard:
+def for_teammate(
+    store: TaskStore,
+    *,
+    home: str,
+    settings: config.Settings,
+    report: Callable[[str], None],
+    cwd: str | None = None,
+) -> Yard:
     """The yard of the in-process teammate this code acts for, on a store that others of this program share.
 
     It is not closed: the store is whoever's made it, and the teammate's instance leaves by itself.
@@ -284,6 +298,7 @@ def for_teammate(store: TaskStore, *, home: str, settings: config.Settings, repo
         is_main=None,
         report=report,
         lists=lambda: lists_of(store, "", settings),
+        cwd=cwd,
     )
 
 

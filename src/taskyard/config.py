@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 
 from taskyard.errors import BadValue, Damaged
+from taskyard.paths import env_folder, user_home
 from taskyard.typed import NamedTuple
 
 TYPE_CHECKING = False
@@ -98,7 +99,7 @@ def load(environ: Mapping[str, str] | None = None) -> Settings:
 
 def config_folder(env: Mapping[str, str]) -> str:
     """Where Taskyard's own configuration lives."""
-    base = env.get("XDG_CONFIG_HOME") or os.path.join(env.get("HOME") or os.path.expanduser("~"), ".config")
+    base = env_folder("XDG_CONFIG_HOME", env) or os.path.join(user_home(env), ".config")
     return os.path.join(base, "taskyard")
 
 

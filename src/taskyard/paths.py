@@ -12,8 +12,9 @@ import os
 import zlib
 from contextvars import ContextVar
 
-from taskyard.errors import BadName
+from taskyard.errors import BadName, BadValue
 from taskyard.names import folder_name
+from taskyard.typed import NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,28 +24,73 @@ if TYPE_CHECKING:
 teammate_team: ContextVar[str | None] = ContextVar("teammate_team", default=None)
 leader_team: ContextVar[str | None] = ContextVar("leader_team", default=None)
 
+#: Variables whose relative values this process has warned about.
+_warned: set[str] = set()
+
+
+def user_home(env: Mapping[str, str] | None = None) -> str:
+    """The user's home folder: `$HOME` if it is absolute, else the password database's entry."""
+    home = _absolute("HOME", os.environ if env is None else env)
+    if home is not None:
+        return home
+    import pwd
+
+    try:
+        return pwd.getpwuid(os.getuid()).pw_dir
+    except KeyError:
+        raise BadValue("HOME", "", "an absolute path: this user has no entry in the password database") from None
+
+
+def env_folder(name: str, env: Mapping[str, str] | None = None) -> str | None:
+    """The folder that the variable `name` names, absolute; None if the variable is unset or ignored.
+
+    A relative value would name a folder of whichever project is the current one, and make that project's
+    settings the user's own. `XDG_*` variables are then ignored with a warning, as their specification says.
+
+    Raises:
+        BadValue: any other variable holds a relative path.
+    """
+    env = os.environ if env is None else env
+    value = env.get(name)
+    if not value:
+        return None
+    if name.startswith("XDG_"):
+        return _absolute(name, env)
+    if value == "~" or value.startswith("~/"):
+        value = user_home(env) + value[1:]
+    if not os.path.isabs(value):
+        raise BadValue(name, value, "an absolute path")
+    return os.path.normpath(value)
+
+
+def _absolute(name: str, env: Mapping[str, str]) -> str | None:
+    value = env.get(name)
+    if not value or os.path.isabs(value):
+        return value or None
+    if name not in _warned:
+        _warned.add(name)
+        import sys
+
+        sys.stderr.write(f"taskyard: ignoring {name}={value!r}: it is not an absolute path\n")
+    return None
+
 
 def home(env: Mapping[str, str] | None = None) -> str:
     """`$TASKYARD_HOME`, or the XDG state folder's `taskyard`."""
-    env = os.environ if env is None else env
-    if chosen := env.get("TASKYARD_HOME"):
-        return os.path.abspath(os.path.expanduser(chosen))
-    state = env.get("XDG_STATE_HOME") or os.path.join(_user_home(env), ".local", "state")
+    if chosen := env_folder("TASKYARD_HOME", env):
+        return chosen
+    state = env_folder("XDG_STATE_HOME", env) or os.path.join(user_home(env), ".local", "state")
     return os.path.join(state, "taskyard")
 
 
 def claude_folder(env: Mapping[str, str] | None = None) -> str:
     """Claude Code's configuration folder."""
-    env = os.environ if env is None else env
-    return os.path.abspath(env.get("CLAUDE_CONFIG_DIR") or os.path.join(_user_home(env), ".claude"))
+    return env_folder("CLAUDE_CONFIG_DIR", env) or os.path.join(user_home(env), ".claude")
 
 
 def tasks_dir(env: Mapping[str, str] | None = None) -> str:
     """The folder of lists: `$TASKYARD_TASKS_DIR`, else Claude Code's."""
-    env = os.environ if env is None else env
-    if chosen := env.get("TASKYARD_TASKS_DIR"):
-        return os.path.abspath(os.path.expanduser(chosen))
-    return os.path.join(claude_folder(env), "tasks")
+    return env_folder("TASKYARD_TASKS_DIR", env) or os.path.join(claude_folder(env), "tasks")
 
 
 def list_name(chosen: str | None = None, *, env: Mapping[str, str] | None = None, cwd: str | None = None) -> str:
@@ -70,46 +116,77 @@ def list_name(chosen: str | None = None, *, env: Mapping[str, str] | None = None
     return folder_name("a list", name if name is not None else project_list(cwd or os.getcwd()))
 
 
+class Project(NamedTuple):
+    """The project around a folder."""
+
+    root: str  #: its main checkout; what trust and hooks belong to
+    shared: str  #: the git folder all its worktrees share; outside git, the folder itself
+    checkout: str  #: the worktree around the folder; the root if it is in the main checkout
+
+
 def project_list(folder: str) -> str:
     """`<folder>-<8 hex>`: one list per project, the same from every worktree and session."""
-    root, shared = project_root(folder)
+    root, shared, _ = project(folder)
     name = "".join(char if char.isprintable() else "-" for char in os.path.basename(root)[:100])
     return f"{name or 'root'}-{zlib.crc32(os.fsencode(shared)):08x}"
 
 
-def project_root(folder: str) -> tuple[str, str]:
-    """The project around `folder`, and the git folder all its worktrees share (outside git: itself)."""
+def project(folder: str) -> Project:
+    """The project around `folder`.
+
+    A `.git` file counts only if the repository it names has registered this folder as its worktree:
+    anyone can write a file that names somebody else's repository. Without that, and in submodules,
+    the folder is a project of its own.
+    """
     folder = os.path.realpath(folder)
     here = folder
     while True:
         git = os.path.join(here, ".git")
         if os.path.isdir(git):
-            return here, git
+            return Project(here, git, here)
         if os.path.isfile(git):
-            shared = _common_dir(here, git)
-            return (os.path.dirname(shared) if os.path.basename(shared) == ".git" else here), shared
+            shared = _registered_in(git)
+            if shared is None:
+                return Project(here, git, here)
+            return Project(os.path.dirname(shared) if os.path.basename(shared) == ".git" else here, shared, here)
         parent = os.path.dirname(here)
         if parent == here:
-            return folder, folder
+            return Project(folder, folder, folder)
         here = parent
 
 
-def _common_dir(root: str, git_file: str) -> str:
-    """The shared git folder a worktree's `.git` file leads to."""
+def _registered_in(git_file: str) -> str | None:
+    """The git folder that lists the folder of `git_file` as its worktree; None if none does.
+
+    The registration is `<git folder>/worktrees/NAME/gitdir`. It is read from inside the repository it
+    is for, so that a `commondir` elsewhere cannot claim to belong to it.
+    """
+    text = _short_text(git_file)
+    if not text.startswith("gitdir:"):
+        return None
+    entry = os.path.realpath(os.path.join(os.path.dirname(git_file), text[len("gitdir:") :].strip()))
+    common = _short_text(os.path.join(entry, "commondir"))
+    back = _short_text(os.path.join(entry, "gitdir"))
+    if not common or not back:
+        return None
+    shared = os.path.realpath(os.path.join(entry, common))
+    if os.path.dirname(entry) != os.path.join(shared, "worktrees"):
+        return None
+    return shared if os.path.realpath(os.path.join(entry, back)) == git_file else None
+
+
+def _short_text(path: str) -> str:
+    """What a regular file of one path says; nothing if there is no such file."""
     try:
-        with open(git_file, encoding="utf-8", errors="surrogateescape") as file:
-            text = file.read(4096)
-        if not text.startswith("gitdir:"):
-            return git_file
-        git_dir = os.path.join(root, text[len("gitdir:") :].strip())
-        try:
-            with open(os.path.join(git_dir, "commondir"), encoding="utf-8", errors="surrogateescape") as file:
-                git_dir = os.path.join(git_dir, file.read(4096).strip())
-        except OSError:
-            pass  # a submodule: its git folder is its own
-        return os.path.realpath(git_dir)
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     except OSError:
-        return git_file
+        return ""
+    try:
+        return os.fsdecode(os.read(fd, 8192)).strip()
+    except OSError:
+        return ""  # a folder, or a device that has nothing to say
+    finally:
+        os.close(fd)
 
 
 def _session(env: Mapping[str, str]) -> str:
@@ -117,7 +194,3 @@ def _session(env: Mapping[str, str]) -> str:
     if not session:
         raise BadName("a session's list", "", "set TASKYARD_SESSION to the session's id")
     return session
-
-
-def _user_home(env: Mapping[str, str]) -> str:
-    return env.get("HOME") or os.path.expanduser("~")

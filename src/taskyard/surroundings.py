@@ -45,13 +45,29 @@ class Surroundings:
     """The outside of one yard's list."""
 
     def __init__(
-        self, yard: _Yard, identity: Identity, report: Callable[[str], None], *, is_main: bool | None = None
+        self,
+        yard: _Yard,
+        identity: Identity,
+        report: Callable[[str], None],
+        *,
+        is_main: bool | None = None,
+        cwd: str | None = None,
     ) -> None:
-        """`is_main`: whether whoever acts here is the main agent; if not given, the list's team says."""
+        """Make the surroundings of `yard`.
+
+        Args:
+            yard: The list and what belongs to it.
+            identity: The agent that acts here.
+            report: Called with text for people.
+            is_main: Whether the main agent acts here; if not given, the list's team decides.
+            cwd: The folder the agent works in: hooks and acceptance commands run in its checkout. If not given,
+                the current folder of this process.
+        """
         self._yard = yard
         self._identity = identity
         self._report = report
         self._is_main = is_main
+        self._cwd = cwd
         self._hooks: HookWatch | None = None
 
     def lease(self, agent: str, *, seconds: float | None = None) -> Lease:
@@ -93,7 +109,7 @@ class Surroundings:
         if self._hooks is None:
             from taskyard.hooks.watch import hooks_of
 
-            self._hooks = hooks_of(project_here())
+            self._hooks = hooks_of(paths.project(self._cwd).root if self._cwd is not None else project_here())
         return self._hooks.book(lambda problem: self._report(problem.text))
 
     def ask_hooks(self, event: str, task: Task, agent: str | None, *, cancel: threading.Event | None = None) -> None:
@@ -112,7 +128,7 @@ class Surroundings:
             event,
             payload,
             book=self._book(),
-            cwd=os.getcwd(),
+            cwd=self._cwd or os.getcwd(),
             timeout=self._yard.settings.hook_timeout,
             report=lambda ended: self._report(ended.text) if ended.text else None,
             cancel=cancel,
@@ -123,7 +139,7 @@ class Surroundings:
         from taskyard.acceptance import run_acceptance
         from taskyard.tasklist.outside import Evidence
 
-        found = run_acceptance(dict(spec), default_cwd=project_here() or os.getcwd(), cancel=cancel)
+        found = run_acceptance(dict(spec), folder=self._cwd or os.getcwd(), cancel=cancel)
         return Evidence(found.command, found.exit_code, found.output, found.seconds, found.at)
 
     def tell(self, recipient: str, *, sender: str | None, kind: str, text: str, data: Mapping[str, object]) -> None:
@@ -157,7 +173,7 @@ class Surroundings:
 def project_here() -> str | None:
     """The project of the folder this process works in."""
     try:
-        return paths.project_root(os.getcwd())[0]
+        return paths.project(os.getcwd()).root
     except FileNotFoundError:
         return None  # the current folder was removed
 
@@ -166,4 +182,4 @@ def hook_files(folder: str) -> list[str]:
     """The files that may name hooks for what happens in `folder`."""
     from taskyard.hooks.book import places
 
-    return places(paths.project_root(folder)[0])
+    return places(paths.project(folder).root)

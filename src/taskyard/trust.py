@@ -4,7 +4,8 @@ Which of other people's commands a person has read and allowed to run.
 Hooks that come with a project and acceptance commands of tasks are somebody else's code. They run only
 after `taskyard trust`, which keeps here what exactly was allowed:
 
-    $TASKYARD_HOME/trust.json     by project root: the SHA-256 of all its hook commands;
+    $TASKYARD_HOME/trust.json     by project root: the SHA-256 of all its hook commands, and of all programs
+                                  that its git configuration names;
                                   by SHA-256: one acceptance command in one folder
 
 One changed character in a command, one command more or less, another folder: it has to be allowed again.
@@ -36,7 +37,7 @@ LOCK_TIMEOUT = 15.0
 class Trusted(NamedTuple):
     """One thing a person allowed."""
 
-    kind: str  #: "project" or "acceptance"
+    kind: str  #: "project", "git" or "acceptance"
     path: str  #: the project's root, or the folder the command runs in; without symbolic links
     commands: tuple[str, ...]  #: what was allowed, as it was shown
     sha256: str
@@ -60,6 +61,25 @@ def trust_project(root: str, commands: Iterable[str], *, env: Mapping[str, str] 
         Damaged: the store cannot be read; it is left as it is.
     """
     return _allow(_project(root, commands), env)
+
+
+def trusted_git(root: str, programs: Iterable[str], *, env: Mapping[str, str] | None = None) -> bool:
+    """Whether exactly these programs of the git configuration of the project at `root` were allowed.
+
+    Raises:
+        Damaged: the store cannot be read; then nothing is trusted.
+    """
+    return _is_allowed(_project(root, programs, kind="git"), env)
+
+
+def trust_git(root: str, programs: Iterable[str], *, env: Mapping[str, str] | None = None) -> Trusted:
+    """Allow exactly these programs of the git configuration of the project at `root`, replacing earlier ones.
+
+    Raises:
+        BadText: a program is empty or holds what no command line can.
+        Damaged: the store cannot be read; it is left as it is.
+    """
+    return _allow(_project(root, programs, kind="git"), env)
 
 
 def trusted_command(command: str, cwd: str, *, env: Mapping[str, str] | None = None) -> bool:
@@ -90,19 +110,23 @@ def list_trusted(*, env: Mapping[str, str] | None = None) -> tuple[Trusted, ...]
     return tuple(sorted(_read(_store_path(env)).values(), key=lambda one: (one.kind != "project", one)))
 
 
-def revoke(path: str, command: str | None = None, *, env: Mapping[str, str] | None = None) -> bool:
+def revoke(
+    path: str, command: str | None = None, *, kind: str = "project", env: Mapping[str, str] | None = None
+) -> bool:
     """Take back what was allowed to the project at `path`, or to one acceptance command there; whether it was there.
+
+    Without a command, `kind` says what of the project: its hooks ("project") or its git programs ("git").
 
     Raises:
         Damaged: the store cannot be read; it is left as it is.
     """
-    key = _key(_project(path, ()) if command is None else _acceptance(command, path))
+    key = _key(_project(path, (), kind=kind) if command is None else _acceptance(command, path))
     return _change(env, lambda store: store.pop(key, None) is not None)
 
 
-def _project(root: str, commands: Iterable[str]) -> Trusted:
+def _project(root: str, commands: Iterable[str], *, kind: str = "project") -> Trusted:
     ordered = tuple(sorted(set(commands)))
-    return Trusted("project", os.path.realpath(root), ordered, _sha256(ordered), now_ms())
+    return Trusted(kind, os.path.realpath(root), ordered, _sha256(ordered), now_ms())
 
 
 def _acceptance(command: str, cwd: str) -> Trusted:
@@ -111,7 +135,9 @@ def _acceptance(command: str, cwd: str) -> Trusted:
 
 
 def _key(one: Trusted) -> str:
-    """Where `one` stands in the store: a project once, an acceptance command by what it is."""
+    """Where `one` stands in the store: a project once per kind, an acceptance command by what it is."""
+    if one.kind == "git":
+        return f"git {one.path}"
     return one.path if one.kind == "project" else one.sha256
 
 
@@ -184,8 +210,8 @@ def _record(entry: object) -> Trusted:
     if not isinstance(path, str) or not isinstance(commands, list) or not isinstance(at, int):
         raise TypeError("an entry has a field of the wrong type")
     texts = tuple(command for command in cast("list[object]", commands) if isinstance(command, str))
-    if kind == "project":
-        return Trusted("project", path, texts, _sha256(texts), at)
+    if kind in ("project", "git"):
+        return Trusted(str(kind), path, texts, _sha256(texts), at)
     if kind == "acceptance" and len(texts) == 1:
         return Trusted("acceptance", path, texts, _sha256((texts[0], path)), at)
     raise ValueError("an entry is neither a project's nor an acceptance command's")

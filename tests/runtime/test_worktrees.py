@@ -7,10 +7,13 @@ import os
 import shutil
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
 
+from support.wait import until
+from taskyard.disk.kernel_lock import RangeLock
 from taskyard.runtime import worktrees
 
 pytestmark = pytest.mark.req("N-02")
@@ -183,3 +186,110 @@ def test_of_two_that_hold_the_same_commits_one_is_kept(repository: Path, home: s
     racing = [subprocess.Popen([sys.executable, "-c", script, home, job]) for job in (JOB, other)]
     assert [process.wait(timeout=60) for process in racing] == [0, 0]
     assert [os.path.exists(made.path), os.path.exists(twin.path)].count(True) == 1
+
+
+def test_eight_at_once_all_get_one(repository: Path, home: str) -> None:
+    program = (
+        "import sys; from taskyard.runtime import worktrees\n"
+        "made = [worktrees.make(sys.argv[1], f'a{sys.argv[2]}00000{n:02}', sys.argv[3]) for n in range(2)]\n"
+        "print([one.why for one in made if one.why])\n"
+    )
+    words = [(sys.executable, "-c", program, home, str(number), str(repository)) for number in range(8)]
+    running = [subprocess.Popen(one, stdout=subprocess.PIPE, text=True) for one in words]
+    assert [one.communicate(timeout=120)[0].strip() for one in running] == ["[]"] * 8
+    assert git(repository, "worktree", "list").count("\n") == 16
+
+
+def test_one_is_added_while_no_other_process_changes_the_repositorys_worktrees(repository: Path, home: str) -> None:
+    made: list[worktrees.Worktree] = []
+    with RangeLock(str(repository / ".git" / worktrees.LOCK)) as lock:
+        lock.take(0, timeout=1, what="the test")
+        adding = threading.Thread(target=lambda: made.append(worktrees.make(home, JOB, str(repository))))
+        adding.start()
+        until(lambda: Path(home, "worktrees", f"{JOB}.json").exists())
+        adding.join(0.3)
+        assert adding.is_alive() and not Path(home, "worktrees", JOB).exists()
+    adding.join(30)
+    assert made[0].why == ""
+
+
+def test_a_lock_of_another_program_is_waited_for(repository: Path, home: str) -> None:
+    held = repository / ".git" / "refs" / "heads" / "taskyard" / f"{JOB}.lock"
+    held.parent.mkdir()
+    held.touch()
+    timer = threading.Timer(0.3, held.unlink)
+    timer.start()
+    made = worktrees.make(home, JOB, str(repository))
+    timer.join()
+    assert made.why == ""
+
+
+@pytest.fixture
+def with_submodule(repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The repository with a submodule `lib`, which has a submodule `deep`."""
+    monkeypatch.setenv("GIT_CONFIG_GLOBAL", str(tmp_path / "gitconfig"))
+    (tmp_path / "gitconfig").write_text('[protocol "file"]\n\tallow = always\n', encoding="utf-8")
+    for name in ("deep", "lib"):
+        place = tmp_path / f"{name}-origin"
+        git(tmp_path, "init", "-q", "-b", "main", str(place))
+        (place / "code.txt").write_text(f"{name}\n", encoding="utf-8")
+        git(place, "add", ".")
+        git(place, "commit", "-qm", "Code")
+        if name == "lib":
+            git(place, "submodule", "--quiet", "add", str(tmp_path / "deep-origin"), "deep")
+            git(place, "commit", "-qm", "Deep")
+    git(repository, "submodule", "--quiet", "add", str(tmp_path / "lib-origin"), "lib")
+    git(repository, "submodule", "--quiet", "update", "--init", "--recursive")
+    git(repository, "commit", "-qm", "Lib")
+    return repository
+
+
+@pytest.fixture
+def populated(with_submodule: Path, home: str) -> Path:
+    """A job's worktree with both submodules checked out."""
+    made = worktrees.make(home, JOB, str(with_submodule))
+    git(made.path, "submodule", "--quiet", "update", "--init", "--recursive")
+    return Path(made.path)
+
+
+def test_one_with_clean_submodules_is_removed(with_submodule: Path, populated: Path, home: str) -> None:
+    assert settled(home).kept == ""
+    assert not populated.exists()
+    assert branches(with_submodule) == ["main"]
+    assert not (with_submodule / ".git" / "worktrees" / JOB).exists()
+    assert (with_submodule / "lib" / "deep" / "code.txt").exists()
+
+
+@pytest.mark.parametrize(
+    ("inside", "work", "why"),
+    [
+        ("lib", "echo x > code.txt", "1 file is not committed: lib/code.txt"),
+        ("lib/deep", "echo x > new.txt", "1 file is not committed: lib/deep/new.txt"),
+        ("lib/deep", "git commit -q --allow-empty -m x; git checkout -q --detach HEAD~1; git branch own HEAD@{1}",
+         "in its submodule lib/modules/deep 1 commit is in no other repository"),
+        ("lib", "echo x > code.txt; git stash -q", "in its submodule lib 2 commits are in no other repository"),
+        (".", "git -C lib checkout -q -b own; git -C lib commit -q --allow-empty -m x; git -C lib checkout -q -; "
+         "git submodule --quiet deinit -f lib; git submodule --quiet update --init; git -C lib checkout -q HEAD",
+         "in its submodule lib 1 commit is in no other repository"),
+    ],
+)  # fmt: skip
+def test_one_with_work_in_a_submodule_is_kept(populated: Path, home: str, inside: str, work: str, why: str) -> None:
+    subprocess.run(["sh", "-ec", work], cwd=populated / inside, check=True)
+    assert settled(home).kept == why
+    assert (populated / "lib" / "code.txt").exists()
+
+
+def test_submodule_commits_that_the_main_checkout_has_are_no_reason_to_keep_it(
+    with_submodule: Path, populated: Path, home: str
+) -> None:
+    git(populated / "lib", "checkout", "-q", "-b", "own")
+    git(populated / "lib", "commit", "-q", "--allow-empty", "-m", "x")
+    commit = git(populated / "lib", "rev-parse", "HEAD")
+    git(populated / "lib", "checkout", "-q", "--detach", "HEAD~1")
+    assert settled(home).kept == "in its submodule lib 1 commit is in no other repository"
+
+    git(with_submodule / "lib", "fetch", "-q", str(populated / "lib"), "own:own")
+
+    assert git(with_submodule / "lib", "rev-parse", "own") == commit
+    assert settled(home).kept == ""
+    assert not populated.exists()

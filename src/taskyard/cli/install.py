@@ -146,7 +146,7 @@ def _shared_list(args: Args) -> str | None:
 def _wanted(args: Args, how: Start, shared: str | None) -> Wanted:
     from taskyard.clients.target import Wanted
 
-    return Wanted(how, args.scope, paths.project_root(os.getcwd())[0], shared, not args.no_hooks)
+    return Wanted(how, args.scope, paths.project(os.getcwd()).root, shared, not args.no_hooks)
 
 
 def _notes(args: Args, shared: str | None) -> list[str]:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 class Wanted(NamedTuple):
     """Something that would run if it were allowed."""
 
-    kind: str  #: "project" or "acceptance"
+    kind: str  #: "project", "git" or "acceptance"
     path: str  #: the project's root, or the folder the command would run in
     commands: tuple[str, ...]
     is_trusted: bool
@@ -62,7 +62,7 @@ def _run(args: Args) -> int:
 
 
 def _take_back(args: Args, found: Sequence[Wanted]) -> int:
-    done = [one for one in found if trust.revoke(one.path, None if one.kind == "project" else one.commands[0])]
+    done = [one for one in found if _revoke(one)]
 
     def lines() -> list[str]:
         return [f"No longer trusted: {safe(one.of)}" for one in done] or ["Nothing of it was trusted."]
@@ -76,13 +76,14 @@ def _wanted(args: Args, yard: Yard) -> Iterator[Wanted]:
     root = project_here()
     if args.id is None and root is not None:
         yield from _of_project(root, even_without=args.revoke)
+        yield from _of_git(root, even_without=args.revoke)
     if args.id is not None:
-        found = _of_task(yard.tasks.get(args.id), root)
+        found = _of_task(yard.tasks.get(args.id))
         if found is None:
             raise NotFound(f"Task #{args.id} has no acceptance command.")
         yield found
     elif args.all:
-        yield from (found for task in yard.tasks.list() if (found := _of_task(task, root)) is not None)
+        yield from (found for task in yard.tasks.list() if (found := _of_task(task)) is not None)
 
 
 def _of_project(root: str, *, even_without: bool) -> Iterator[Wanted]:
@@ -95,25 +96,45 @@ def _of_project(root: str, *, even_without: bool) -> Iterator[Wanted]:
         yield Wanted("project", os.path.realpath(root), commands, trusted, f"hooks of the project {root}")
 
 
-def _of_task(task: Task, root: str | None) -> Wanted | None:
+def _of_git(root: str, *, even_without: bool) -> Iterator[Wanted]:
+    """The programs that the repository's own configuration names, such as filters."""
+    if not os.path.lexists(os.path.join(root, ".git")):
+        return
+    from taskyard.runtime.git import own_programs
+
+    programs = own_programs(root)
+    if programs or even_without:
+        trusted = trust.trusted_git(root, programs)
+        yield Wanted("git", os.path.realpath(root), programs, trusted, f"programs in the git configuration of {root}")
+
+
+def _of_task(task: Task) -> Wanted | None:
     from taskyard.acceptance import check_acceptance
 
     spec = task.extra.get("acceptance")
     if spec is None:
         return None
     try:
-        found = check_acceptance(spec, default_cwd=root or os.getcwd())
+        found = check_acceptance(spec, folder=os.getcwd())
     except TaskyardError:
         return None  # what cannot run needs no trust
-    trusted = trust.trusted_command(found.command, found.cwd)
-    return Wanted("acceptance", found.cwd, (found.command,), trusted, f"acceptance of #{task.id} {task.subject}")
+    trusted = trust.trusted_command(found.command, found.trusted_at)
+    return Wanted("acceptance", found.trusted_at, (found.command,), trusted, f"acceptance of #{task.id} {task.subject}")
 
 
 def _allow(one: Wanted) -> None:
     if one.kind == "project":
         trust.trust_project(one.path, one.commands)
+    elif one.kind == "git":
+        trust.trust_git(one.path, one.commands)
     else:
         trust.trust_command(one.commands[0], one.path)
+
+
+def _revoke(one: Wanted) -> bool:
+    if one.kind == "acceptance":
+        return trust.revoke(one.path, one.commands[0])
+    return trust.revoke(one.path, kind=one.kind)
 
 
 def _lines(wanted: Sequence[Wanted]) -> Iterator[str]:
@@ -135,14 +156,15 @@ def _show_trusted(args: Args) -> int:
 
 
 def _kind(kind: str) -> str:
-    return "hooks of a project" if kind == "project" else "an acceptance command"
+    names = {"project": "hooks of a project", "git": "programs in a project's git configuration"}
+    return names.get(kind, "an acceptance command")
 
 
 TRUST = Command(
     _run,
     _arguments,
-    "Show the hooks that came with this project, or acceptance commands of tasks, and allow them to run.\n"
-    "Other people wrote them: read them first. A changed byte, and they must be allowed again.",
+    "Show the hooks and git filters that came with this project, or acceptance commands of tasks, and allow them\n"
+    "to run. Other people wrote them: read them first. After any change they must be allowed again.",
     examples=("taskyard trust", "taskyard trust 12", "taskyard trust --all --yes", "taskyard trust --trusted"),
     exits=("2  nobody can be asked here: --yes", "130  you said no"),
 )

@@ -18,7 +18,7 @@ def _run(args: Args) -> int:
     from taskyard.clients.starting import Start
     from taskyard.clients.target import Wanted
 
-    where = Wanted(Start(("taskyard",), {}), args.scope, paths.project_root(os.getcwd())[0])
+    where = Wanted(Start(("taskyard",), {}), args.scope, paths.project(os.getcwd()).root)
     plan = for_uninstall(args.client, where, os.environ, paths.home())
     return carry_out(args, plan, f"Take Taskyard out of {CLIENTS[args.client]} by these changes?", [])
 

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import os
 
-from taskyard.clients.target import Target, user_home
+from taskyard.clients.target import Target
+from taskyard.paths import env_folder, user_home
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,5 +26,5 @@ def targets(wanted: Wanted, env: Mapping[str, str]) -> list[Target]:
     server = {**wanted.start.server(), "tool_timeout_sec": _TOOL_TIMEOUT}
     if wanted.scope == "project":
         return [Target(os.path.join(wanted.root, ".codex", "config.toml"), server, wanted.root)]
-    folder = env.get("CODEX_HOME") or os.path.join(user_home(env), ".codex")
-    return [Target(os.path.join(os.path.abspath(folder), "config.toml"), server)]
+    folder = env_folder("CODEX_HOME", env) or os.path.join(user_home(env), ".codex")
+    return [Target(os.path.join(folder, "config.toml"), server)]

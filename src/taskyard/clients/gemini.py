@@ -9,8 +9,9 @@ from __future__ import annotations
 import os
 
 from taskyard.clients.json_config import JsonWish
-from taskyard.clients.target import Target, user_home
+from taskyard.clients.target import Target
 from taskyard.errors import BadValue
+from taskyard.paths import env_folder, user_home
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -30,5 +31,5 @@ def targets(wanted: Wanted, env: Mapping[str, str]) -> list[Target]:
     wish = JsonWish(server={**wanted.start.server(), "timeout": _TIMEOUT})
     if wanted.scope == "project":
         return [Target(os.path.join(wanted.root, ".gemini", "settings.json"), wish, wanted.root)]
-    home = env.get("GEMINI_CLI_HOME") or user_home(env)
-    return [Target(os.path.join(os.path.abspath(home), ".gemini", "settings.json"), wish)]
+    home = env_folder("GEMINI_CLI_HOME", env) or user_home(env)
+    return [Target(os.path.join(home, ".gemini", "settings.json"), wish)]

@@ -86,11 +86,14 @@ def passed_on(env: Mapping[str, str], *, list_name: str | None, agent: str | Non
         from taskyard.database.address import without_password
 
         chosen["TASKYARD_STORE"] = without_password(chosen["TASKYARD_STORE"])
-    if env.get("XDG_STATE_HOME"):
+    if paths.env_folder("XDG_STATE_HOME", env):
         chosen["TASKYARD_HOME"] = paths.home(env)
     for name in _FOLDERS:
         if name in chosen:
-            chosen[name] = os.path.abspath(os.path.expanduser(chosen[name]))
+            if (folder := paths.env_folder(name, chosen)) is not None:
+                chosen[name] = folder
+            else:
+                del chosen[name]
     for name, value in chosen.items():
         _check(name, value)
     return dict(sorted(chosen.items()))

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-
 from taskyard.clients.json_config import JsonWish
 from taskyard.typed import NamedTuple
 
@@ -31,8 +29,3 @@ class Target(NamedTuple):
     wish: JsonWish | Mapping[str, object]  #: for JSON, or the server's table for TOML
     within: str | None = None  #: a folder it may not lead out of
     locked: bool = False  #: its program writes it under a lock folder
-
-
-def user_home(env: Mapping[str, str]) -> str:
-    """The user's home."""
-    return env.get("HOME") or os.path.expanduser("~")

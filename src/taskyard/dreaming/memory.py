@@ -56,7 +56,7 @@ def claude_memory(cwd: str, env: Mapping[str, str]) -> str:
         settings = {}  # not ours to repair: Claude Code takes its default then
     if configured := as_text(settings.get("autoMemoryDirectory")):
         return os.path.abspath(os.path.expanduser(configured))
-    return os.path.join(claude_project(paths.project_root(cwd)[0], env), "memory")
+    return os.path.join(claude_project(paths.project(cwd).root, env), "memory")
 
 
 def claude_project(folder: str, env: Mapping[str, str]) -> str:
@@ -75,7 +75,7 @@ def claude_project(folder: str, env: Mapping[str, str]) -> str:
 
 def _check(place: str, *, cwd: str, home: str, env: Mapping[str, str]) -> None:
     """Refuse a folder that is more than a memory: all of it would be copied, and put in another's place."""
-    precious = (cwd, paths.project_root(cwd)[0], home, paths.claude_folder(env), os.path.expanduser("~"))
+    precious = (cwd, paths.project(cwd).root, home, paths.claude_folder(env), paths.user_home(env))
     for other in map(os.path.realpath, precious):
         if other == place or other.startswith(place.rstrip("/") + "/"):
             raise BadValue("The memory folder", place, f"a folder of its own; {other} is in it")

@@ -8,6 +8,7 @@ failed: a person is told, the work goes on. Every hook that was started is repor
 
 from __future__ import annotations
 
+from taskyard import paths
 from taskyard.errors import Cancelled, HookRefused, TaskyardError
 from taskyard.typed import NamedTuple
 
@@ -81,7 +82,8 @@ def run(
     """Run the hooks of `event`, each for at most its own limit or `timeout` seconds.
 
     `payload` goes to their stdin, `facts` to their environment. `matcher` is what their matchers
-    look at, such as the agent's type; without it every hook runs.
+    look at, such as the agent's type; without it every hook runs. A project's hooks run in its checkout around
+    `cwd`, at the top, so that a relative command is the project's and not that of a folder inside it.
 
     Raises:
         HookRefused: a hook said no; those after it were not asked.
@@ -93,14 +95,22 @@ def run(
     runs: list[HookRun] = []
     line = _input(event, payload, cwd, book.env)
     env = _environment(event, payload, cwd, book) | dict(facts or {})
+    top = _checkout(book, cwd)
     for hook in hooks:
-        ended = _run_one(hook, line, env, cwd=cwd, timeout=timeout, report=report, cancel=cancel)
+        where = top if hook.of_project else cwd
+        ended = _run_one(hook, line, env, cwd=where, timeout=timeout, report=report, cancel=cancel)
         if ended.outcome == "cancelled":
             raise Cancelled(f"The {event} hook [{hook.command}]")
         if ended.outcome == "blocked":
             raise HookRefused(event, hook.command, ended.exit_code, ended.stderr)
         runs.append(ended)
     return HookResult(tuple(runs), untrusted)
+
+
+def _checkout(book: HookBook, cwd: str) -> str:
+    """The top of the checkout around `cwd` if it is one of the book's project; else the project's root."""
+    project = paths.project(cwd)
+    return project.checkout if book.root is None or project.root == book.root else book.root
 
 
 def _chosen(

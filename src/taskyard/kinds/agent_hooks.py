@@ -22,7 +22,7 @@ class AgentHooks:
         self._type = agent_type
         self._cwd = cwd
         self._has_gone_on = False
-        self._book = hooks.load(paths.project_root(cwd)[0])
+        self._book = hooks.load(paths.project(cwd).root)
 
     async def before(self, prompt: str) -> str:
         """The prompt, behind what hooks have to say; none of them can refuse it."""

@@ -133,7 +133,7 @@ class Dream(NamedTuple):
     def project(self) -> Project:
         """Whose sessions are read."""
         folder, env = os.path.realpath(here.folder(self.cwd)), self._env()
-        return Project(folder, paths.project_root(folder)[0], paths.home(env), env)
+        return Project(folder, paths.project(folder).root, paths.home(env), env)
 
     def _env(self) -> Mapping[str, str]:
         return os.environ if self.env is None else self.env

@@ -11,6 +11,7 @@ import json
 import os
 import time
 
+from taskyard import paths
 from taskyard.commands import run_command
 from taskyard.disk import files
 from taskyard.errors import NotFound
@@ -124,7 +125,7 @@ def run_sink_command(command: str, notice: Notice) -> None:
     """Run the person's own command with the notice as JSON on its stdin."""
     end = run_command(
         command,
-        cwd=os.path.expanduser("~"),
+        cwd=paths.user_home(),
         timeout=COMMAND_TIMEOUT,
         env={**os.environ, "TASKYARD_NOTICE": notice.id},
         stdin=_body(notice),

@@ -4,7 +4,11 @@ A git worktree for one job, and what becomes of it.
 It is `worktrees/<job>` in Taskyard's home, on a branch `taskyard/<job>` that begins at the commit checked out where the
 job was started. While the job works it is locked, so that nobody prunes it. When the job is over it is removed if
 nothing of anybody's work is in it: no change, no file that git does not know, no commit that is in no other branch, no
-merge or rebase half done. Else it is kept, and why is said.
+merge or rebase half done. Else it is kept, and why is said. The same holds for each submodule in it: those have
+repositories of their own inside the worktree's git folder, and go with it.
+
+git itself does not keep two processes apart that add or remove worktrees of one repository. One lock in the git folder
+of the repository keeps ours apart; where another program is in the way, git is run again for a while.
 
 `worktrees/<job>.json` is written first and removed last: whatever was killed on the way, `settle` goes on with it.
 
@@ -19,13 +23,15 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import time
 
 from taskyard.disk import files
 from taskyard.disk.kernel_lock import RangeLock
 from taskyard.disk.processes import proc_folder
-from taskyard.errors import StorageError
+from taskyard.errors import Busy, StorageError
 from taskyard.runtime.ending import read
-from taskyard.runtime.git import git
+from taskyard.runtime.git import Said, git, git_dir, untrusted_programs
 from taskyard.runtime.ids import is_job_id
 from taskyard.typed import NamedTuple
 
@@ -39,8 +45,20 @@ MOST_NAMES = 50
 #: Seconds for a checkout, or for taking one away: a large repository takes its time.
 _LONG = 600.0
 
+#: The lock file in a repository's git folder for changes of its list of worktrees.
+LOCK = "taskyard-worktrees.lock"
+
+#: What git says when another process holds one of its lock files, or changes the list of worktrees at the same time.
+_IN_THE_WAY = re.compile(r"\.lock'|could not lock|cannot lock|unable to lock|File exists|commondir|\.git/worktrees/")
+
+#: Seconds for which git is run again while another program is in the way, and between two tries at first and at most.
+_TRIES_FOR, _FIRST_PAUSE, _LONGEST_PAUSE = 30.0, 0.05, 1.0
+
 #: What stands in a worktree's git folder while something is half done.
 _HALF_DONE = ("MERGE_HEAD", "CHERRY_PICK_HEAD", "REVERT_HEAD", "BISECT_LOG", "rebase-merge", "rebase-apply")
+
+#: Commits of a submodule that are looked for elsewhere: more do not fit into one command line.
+_MOST_COMMITS = 1000
 
 _MAKING, _MADE, _REMOVING = "making", "made", "removing"
 
@@ -57,17 +75,19 @@ class Worktree(NamedTuple):
     cwd: str = ""  #: where in it the job works: as deep as where it was started
     dirty: tuple[str, ...] = ()  #: what was not committed there, and is not in it; the first names
     dirty_count: int = 0
+    off: tuple[str, ...] = ()  #: programs of the repository's git configuration that did not run: not trusted
     why: str = ""  #: it could not be made
 
     def to_json(self) -> dict[str, object]:
         """As the job's record has it."""
-        return {
+        known: dict[str, object] = {
             "path": self.path,
             "branch": self.branch,
             "base": self.base,
             "dirty": list(self.dirty),
             "dirtyCount": self.dirty_count,
         }
+        return {**known, "untrustedPrograms": list(self.off)} if self.off else known
 
 
 class Settled(NamedTuple):
@@ -94,16 +114,41 @@ def make(home: str, job: str, cwd: str) -> Worktree:
         files.make_private_folder(_folder(home))
         _write(home, job, {"state": _MAKING, "repository": top.text, "branch": branch, "base": head.text})
         reason = ("--lock", "--reason", f"the job {job} works here")
-        added = git(top.text, "worktree", "add", "--quiet", *reason, "-b", branch, path, head.text, timeout=_LONG)
+        if _tip(top.text, branch):
+            return Worktree(why=f"the branch {branch} already exists")
+        # -B: a try before this one may have made the branch.
+        added = _changing(top.text, "worktree", "add", "--quiet", *reason, "-B", branch, path, head.text)
         if added.error:
             return Worktree(why=added.error)
         inside = os.path.join(path, os.path.relpath(os.path.realpath(cwd), os.path.realpath(top.text)))
         if not os.path.isdir(inside):
             return Worktree(why=f"{cwd} is not in the last commit, so it is not in the worktree either")
         _write(home, job, {"state": _MADE, "repository": top.text, "branch": branch, "base": head.text})
-    except StorageError as error:
+    except (Busy, StorageError) as error:
         return Worktree(why=str(error))
-    return Worktree(path, branch, head.text, os.path.normpath(inside), names, count)
+    off = untrusted_programs(top.text)
+    return Worktree(path, branch, head.text, os.path.normpath(inside), names, count, off)
+
+
+def _changing(repository: str, *words: str) -> Said:
+    """Run git where it changes the list of worktrees: under our lock, and again while another program is in the way.
+
+    Raises:
+        Busy: another process of ours takes longer than any checkout.
+        StorageError: the lock file cannot be made.
+    """
+    shared = git(repository, "rev-parse", "--path-format=absolute", "--git-common-dir")
+    if shared.error:
+        return shared
+    with RangeLock(f"{shared.text}/{LOCK}") as lock:
+        lock.take(0, timeout=_LONG, what=f"the worktrees of {repository}")
+        until, pause = time.monotonic() + _TRIES_FOR, _FIRST_PAUSE
+        while True:
+            said = git(repository, *words, timeout=_LONG)
+            if not said.error or not _IN_THE_WAY.search(said.error) or time.monotonic() >= until:
+                return said
+            time.sleep(pause)  # nobody tells when another program's lock file is gone
+            pause = min(pause * 2, _LONGEST_PAUSE)
 
 
 def settle(
@@ -134,7 +179,7 @@ def settle(
         if dry_run:
             return Settled(job, path, branch, why)
         if why:
-            git(path, "worktree", "unlock", path)  # its owner may do with it what they like
+            _changing(path, "worktree", "unlock", path)  # its owner may do with it what they like
             if why != _USED:
                 _write(home, job, {**known, "kept": why})
             return Settled(job, path, branch, why)
@@ -174,17 +219,84 @@ def _why_kept(path: str, branch: str, known: Mapping[str, object], *, is_used: b
         return f"{count} {'file is' if count == 1 else 'files are'} not committed: {', '.join(names[:3])}"
     if count is None:
         return "git cannot say whether there is work in it"
-    return _half_done(path) or _unmerged(path, branch)
+    return _half_done(path) or _unmerged(path, branch) or _own_in_submodules(path, str(known.get("repository")))
 
 
 def _changed(folder: str, *, untracked: str = "normal") -> tuple[tuple[str, ...], int | None]:
     """Files that are not as the last commit has them: the first names, and how many; None: git cannot say."""
-    said = git(folder, "status", "--porcelain=v1", "-z", "--no-renames", f"--untracked-files={untracked}")
+    names: list[str] = []
+    count = 0
+    # git would look into submodules by itself, with the programs of their configurations.
+    quiet = ("--no-renames", "--ignore-submodules=dirty", f"--untracked-files={untracked}")
+    for place in _checkouts(folder):
+        said = git(f"{folder}/{place}", "status", "--porcelain=v1", "-z", *quiet)
+        if said.error:
+            return (), None
+        entries = [os.path.join(place, os.fsdecode(entry[3:])) for entry in said.output.split(b"\0") if len(entry) > 3]
+        names += (_plain(name) for name in entries[: MOST_NAMES - len(names)])
+        count += len(entries)
+    return tuple(names), count
+
+
+def _checkouts(folder: str) -> list[str]:
+    """The checkout `folder` and those of the submodules in it, at any depth, relative to it."""
+    found, waiting = [""], [""]
+    while waiting:
+        outer = waiting.pop()
+        listed = git(f"{folder}/{outer}", "ls-files", "--stage", "-z").output.split(b"\0")
+        for entry in listed:
+            if entry.startswith(b"160000 "):
+                inner = os.path.join(outer, os.fsdecode(entry.partition(b"\t")[2]))
+                if os.path.lexists(f"{folder}/{inner}/.git") and not os.path.islink(f"{folder}/{inner}"):
+                    found.append(inner)
+                    waiting.append(inner)
+    return found
+
+
+def _own_in_submodules(path: str, repository: str) -> str:
+    """Whether a submodule's repository that goes with the worktree has the only copy of a commit, or work half done."""
+    place = git(path, "rev-parse", "--absolute-git-dir")
+    if place.error:
+        return "git cannot say whether there is work in it"
+    inside = {os.path.relpath(one, f"{place.text}/modules"): one for one in _git_folders(f"{place.text}/modules")}
+    inside |= {one: f"{path}/{one}/.git" for one in _checkouts(path)[1:] if os.path.isdir(f"{path}/{one}/.git")}
+    for name, folder in sorted(inside.items()):
+        why = _only_here(folder, f"{repository}/{name}")
+        if not why and (half := [entry for entry in _HALF_DONE if os.path.lexists(f"{folder}/{entry}")]):
+            why = f"something is half done ({half[0]})"
+        if why:
+            return f"in its submodule {_plain(name)} {why}"
+    return ""
+
+
+def _git_folders(folder: str) -> list[str]:
+    """The git folders of submodules below a folder `modules`, those of their own submodules included."""
+    found: list[str] = []
+    for place, folders, names in os.walk(folder):
+        if "HEAD" in names and "objects" in folders:
+            found += [place, *_git_folders(f"{place}/modules")]
+            folders.clear()
+    return found
+
+
+def _only_here(folder: str, elsewhere: str) -> str:
+    """What is in the git folder `folder` alone: on no branch of its remotes, and in no branch of `elsewhere`."""
+    said = git_dir(folder, "rev-list", "HEAD", "--all", "--not", "--remotes")
     if said.error:
-        return (), None
-    entries = [os.fsdecode(entry[3:]) for entry in said.output.split(b"\0") if len(entry) > 3]
-    shown = tuple(_plain(name) for name in entries[:MOST_NAMES])
-    return shown, len(entries)
+        return "git cannot say whether its commits are elsewhere"
+    own = said.text.split()
+    if not own or (os.path.isdir(elsewhere) and _has_all(elsewhere, own)):
+        return ""
+    return f"{len(own)} {'commit is' if len(own) == 1 else 'commits are'} in no other repository"
+
+
+def _has_all(folder: str, commits: list[str]) -> bool:
+    """Whether all of them are in branches or tags of the repository at `folder`."""
+    top = git(folder, "rev-parse", "--show-toplevel")
+    if top.error or os.path.realpath(top.text) != os.path.realpath(folder) or len(commits) > _MOST_COMMITS:
+        return False
+    said = git(folder, "rev-list", "--count", *commits, "--not", "--all")
+    return not said.error and said.text == "0"
 
 
 def _plain(name: str) -> str:
@@ -255,10 +367,12 @@ def _taken_away(home: str, job: str, known: Mapping[str, object], repository: st
     """Have git remove it; why it did not, if so. What was half made or half removed needs force, all else none."""
     path = f"{_folder(home)}/{job}"
     if known.get("state") != _MADE:
-        return git(repository, "worktree", "remove", "--force", "--force", path, timeout=_LONG).error
+        return _changing(repository, "worktree", "remove", "--force", "--force", path).error
     _write(home, job, {**known, "state": _REMOVING})
-    git(repository, "worktree", "unlock", path)
-    error = git(repository, "worktree", "remove", path, timeout=_LONG).error
+    _changing(repository, "worktree", "unlock", path)
+    # git removes none with submodules without force; ours were looked into.
+    force = ("--force",) if len(_checkouts(path)) > 1 else ()
+    error = _changing(repository, "worktree", "remove", *force, path).error
     if error:
         _write(home, job, known)
     return error

@@ -64,8 +64,12 @@ class Desk:
         capabilities: Sequence[str] = (),
         labels: Sequence[str] = (),
         report: Callable[[str], None],
+        cwd: str | None = None,
     ) -> None:
-        """`kind` is a member's (`team_record.KINDS`); `report` gets what people should know and no call returns."""
+        """`kind` is a member's (`team_record.KINDS`); `report` gets what people should know and no call returns.
+
+        `cwd` is the folder the teammate works in; if not given, the current folder of this process.
+        """
         self.who = who
         self.in_hand: Task | None = None  #: what it works on
         self.is_outcast = False  #: it is in the team no longer
@@ -77,7 +81,7 @@ class Desk:
         self._report = report
         self._tracker = ""
         self._has_joined = False
-        self._yard = for_teammate(office.store, home=office.home, settings=office.settings, report=report)
+        self._yard = for_teammate(office.store, home=office.home, settings=office.settings, report=report, cwd=cwd)
         self._post = mail_of(office.settings, office.home, office.list_name, instance=who.instance)
 
     # -- coming and going --------------------------------------------------------------------

@@ -10,6 +10,7 @@ from taskyard import config, hooks, paths, presence
 from taskyard.engines.provider import provider_of
 from taskyard.errors import HookRefused
 from taskyard.hooks.watch import hooks_of
+from taskyard.runtime import here
 from taskyard.runtime.folder import JobFolder
 from taskyard.runtime.keeper.others import Others
 from taskyard.runtime.kind import Outcome
@@ -50,6 +51,7 @@ async def run(
                 capabilities=spec.capabilities,
                 labels=spec.labels,
                 report=lambda text: _note(context, text),
+                cwd=here.folder(spec.cwd),
             )
             try:
                 return await _joined(spec, context, office, desk, work, hears=hears, on_idle=on_idle)
@@ -121,7 +123,7 @@ def _result(done: Sequence[str], failed: Sequence[str], why: str) -> str:
 
 async def _asked(context: JobContext, who: Acting, cwd: str) -> str:
     """What TeammateIdle hooks want done before it rests; "": nothing."""
-    book = hooks_of(paths.project_root(cwd)[0]).book(lambda problem: _note(context, problem.text))
+    book = hooks_of(paths.project(cwd).root).book(lambda problem: _note(context, problem.text))
     if not book.any_for("TeammateIdle"):
         return ""
     gave_up = threading.Event()

@@ -125,17 +125,16 @@ def _warn_of_untrusted(yard: Yard, team: str) -> None:
     """Say which tasks nobody can complete before a person allows their acceptance commands."""
     from taskyard import trust
     from taskyard.acceptance import check_acceptance
-    from taskyard.surroundings import project_here
 
     ids: list[str] = []
     for task in yard.tasks.list():
         spec = task.extra.get("acceptance")
         if spec is not None and not task.is_done:
             try:
-                found = check_acceptance(spec, default_cwd=project_here() or os.getcwd())
+                found = check_acceptance(spec, folder=os.getcwd())
             except BadValue:
                 continue  # another program's; completing says so
-            if not trust.trusted_command(found.command, found.cwd):
+            if not trust.trusted_command(found.command, found.trusted_at):
                 ids.append(f"#{task.id}")
     if ids:
         warn(f"Acceptance commands of {', '.join(ids)} are not allowed yet: `taskyard trust --all --list {team}`.")

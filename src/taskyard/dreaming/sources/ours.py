@@ -42,7 +42,7 @@ class AgentJobs:
                 continue
             cwd = as_text((read_ours(folder.record) or {}).get("cwd"))
             if cwd not in here:
-                here[cwd] = bool(cwd) and paths.project_root(cwd)[0] == project.root
+                here[cwd] = bool(cwd) and paths.project(cwd).root == project.root
             if here[cwd]:
                 yield found._replace(id=name)
 
