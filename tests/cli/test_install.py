@@ -324,7 +324,7 @@ def test_homes_of_the_clients_are_respected(tmp_path: Path, monkeypatch: pytest.
 def test_variables_of_ours_go_along_and_those_of_this_very_process_do_not(monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in {"LOCK_TIMEOUT": "5", "AGENT": "ada", "JOB": "b00000000", "INSTANCE": "x"}.items():
         monkeypatch.setenv(f"TASKYARD_{name}", value)
-    monkeypatch.setenv("TASKYARD_TASKS_DIR", "lists")
+    monkeypatch.setenv("TASKYARD_TASKS_DIR", str(Path("lists").absolute()))
     monkeypatch.delenv("TASKYARD_HOME")
 
     taskyard("install", "gemini", "--yes")
