@@ -9,7 +9,6 @@ Every place Taskyard keeps things, and which list is meant.
 from __future__ import annotations
 
 import os
-import zlib
 from contextvars import ContextVar
 
 from taskyard.errors import BadName, BadValue
@@ -126,6 +125,8 @@ class Project(NamedTuple):
 
 def project_list(folder: str) -> str:
     """`<folder>-<8 hex>`: one list per project, the same from every worktree and session."""
+    import zlib
+
     root, shared, _ = project(folder)
     name = "".join(char if char.isprintable() else "-" for char in os.path.basename(root)[:100])
     return f"{name or 'root'}-{zlib.crc32(os.fsencode(shared)):08x}"
