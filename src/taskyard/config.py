@@ -30,7 +30,7 @@ class Settings(NamedTuple):
     paths_policy: str = "warn"  #: overlapping `paths` of two open claims: "warn", "refuse" or "off"
     verify_nudge: bool = True  #: ask for an independent verifier after the last of three or more tasks
     verifier: str = "verification"  #: the agent type that gives the verdict
-    job_output_cap: int = 100_000_000  #: bytes of a job's output on disk; of more, the newest half is kept
+    job_output_cap: int = 1_000_000_000  #: bytes of a job's output on disk; of more, its head and newest half are kept
     job_limit: int = 200  #: jobs that run at once; the next waits for a slot
     shell_limit: int = 200  #: shell commands among them
     job_depth: int = 5  #: how many jobs may be inside each other; 1 = none may start another

@@ -130,3 +130,22 @@ def test_an_output_that_is_not_there_reads_as_empty_and_no_other_file_is_opened(
     assert reader.tail() == Window()
     with pytest.raises(BadJobId):
         Reader(str(tmp_path), "../../etc/passwd")
+
+
+@pytest.mark.req("O-04", "O-05")
+def test_going_back_through_a_large_output_shows_its_head_and_what_was_left_out(tmp_path: Path) -> None:
+    folder = start_job(tmp_path, "seq -f %0127.0f 20000", cap=1_000_000)
+    wait_for_end(folder)
+    reader = Reader(str(tmp_path), folder.id)
+
+    window = reader.tail()
+    seen = texts(window)
+    while window.start > 0:
+        window = reader.before(window.start)
+        seen[:0] = texts(window)
+
+    notes = [at for at, text in enumerate(seen) if "left out here" in text]
+    numbers = [int(text) for at, text in enumerate(seen) if at not in notes]
+    assert numbers[0] == 1 and numbers == sorted(set(numbers))
+    assert len(notes) == 1 and numbers[notes[0]] > numbers[notes[0] - 1] + 1 == 196_608 // 128 + 1
+    assert reader.find(f"{1234:0127}", 128 * 20_000, backwards=True) == 128 * 1_233

@@ -34,7 +34,7 @@ class Shell(NamedTuple):
     env: Mapping[str, str] | None = None  #: its whole environment, where `--env` adds; this process's if not given
     name: str | None = None  #: one line for people; the command if not given
     timeout: float | None = None  #: seconds until it is ended; pauses do not count
-    output_cap: int | None = None  #: bytes on disk; the newest half is kept
+    output_cap: int | None = None  #: bytes on disk; the head and the newest half are kept
     on_parent_exit: str | None = None  #: "kill" or "keep"
     stdin: bool = False  #: input can be sent to it
     pty: bool = False  #: it gets a terminal of its own

@@ -77,10 +77,19 @@ class Reader:
 
     def before(self, offset: int, lines: int = MOST_LINES) -> Window:
         """The lines that end where a window starts."""
-        begin = max(offset - MOST_BYTES, 0)
+        gone, there = self._output.gap()
+        if gone < offset <= there:
+            head = self._before(gone, lines)
+            note = Run(f"[{there - gone:,} bytes were left out here: the output was larger than its cap]", PLAIN)
+            return head._replace(lines=(*head.lines, Line(gone, (note,)))) if gone else head
+        window = self._before(offset, lines, floor=there)
+        return window._replace(omitted=there - gone) if window.start == there else window
+
+    def _before(self, offset: int, lines: int, *, floor: int = 0) -> Window:
+        begin = max(offset - MOST_BYTES, floor)
         part = self._read(begin, offset - begin)
         text = part.text[: max(offset - part.offset, 0)]
-        kept = _last_lines(text, min(lines, MOST_LINES), is_whole=part.offset == 0 or part.omitted > 0)
+        kept = _last_lines(text, min(lines, MOST_LINES), is_whole=part.offset <= floor or part.omitted > 0)
         omitted = part.omitted if len(kept) == len(text) else 0
         return _window(kept, part.offset + len(text) - len(kept), omitted, size=self._output.end())
 
@@ -116,13 +125,17 @@ class Reader:
         return None, max(part.next_offset - len(needle) + 1, at + 1) if len(part.text) > _STEP else part.next_offset + 1
 
     def _last_in(self, needle: bytes, at: int) -> tuple[int | None, int]:
-        begin = max(at - _STEP, 0)
+        gone, there = self._output.gap()
+        if gone < at <= there:
+            at = gone
+        begin = max(at - _STEP, there if at > there else 0)
         part = self._read(begin, at - begin + len(needle) - 1)
         found = part.text[: max(at - part.offset + len(needle) - 1, 0)].lower().rfind(needle)
-        return (part.offset + found if found >= 0 else None), (0 if part.omitted else begin)
+        return (part.offset + found if found >= 0 else None), begin
 
     def _line_start(self, offset: int) -> int:
-        begin = max(offset - CHUNK, 0)
+        there = self._output.gap()[1]
+        begin = max(offset - CHUNK, there if offset >= there else 0)
         part = self._read(begin, offset - begin)
         text = part.text[: max(offset - part.offset, 0)]
         return part.offset + text.rfind(b"\n") + 1

@@ -89,7 +89,7 @@ def _line_of_end(end: End) -> dict[str, object]:
         by=_cut(end.by),
         output_lost=_cut(end.output_lost),
     )
-    gone = ("at", "base", "header")  # the first is `endTime`, the others are about a file that is no more
+    gone = ("at", "base", "header", "head")  # the first is `endTime`, the others are about a file that is no more
     return {name: value for name, value in end_to_json(cut).items() if name not in gone}
 
 

@@ -53,8 +53,9 @@ class End(NamedTuple):
     duration_ms: int | None = None  #: of the last attempt; None: nobody knows when it really ended
     paused_ms: int = 0
     size: int = 0  #: of the output, counted from its first byte ever
-    base: int = 0  #: where in it the part begins that was kept
+    base: int = 0  #: where in it the newest part begins, which was kept; 0: all of it was
     header: int = 0  #: bytes before that part in the file: the line that says what was left out
+    head: int = 0  #: bytes before that line: the oldest part, which was kept too
     output_lost: str = ""  #: why output is missing, if it is
 
     @property

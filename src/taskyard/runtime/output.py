@@ -87,8 +87,17 @@ class Output:
             return Part(b"", 0, 0)
         with file:
             wanted = max(file.end() - most, 0)
-            start, text = file.read(wanted, most)
-        return Part(text, start, start + len(text), start - wanted)
+            gone, there = file.gap()
+            start, text = file.read(max(wanted, there), most)
+        return Part(text, start, start + len(text), max(start - max(wanted, gone), 0) if wanted < there else 0)
+
+    def gap(self) -> tuple[int, int]:
+        """From which offset to which nothing is there any more: the output was larger than its cap."""
+        file = self._open()
+        if file is None:
+            return 0, 0
+        with file:
+            return file.gap()
 
     def end(self) -> int:
         """The offset behind the newest byte there is now."""
@@ -121,14 +130,15 @@ def _tail(file: OutputFile, lines: int, most: int) -> Part:
     end = begin = file.end()
     text, gone = b"", 0
     while lines > 0 and begin > 0 and len(text) < most and _breaks(text) < lines:
-        wanted = max(begin - min(CHUNK, most - len(text)), 0)
-        start, piece = file.read(wanted, begin - wanted)
+        head, there = file.gap()
+        wanted = max(begin - min(CHUNK, most - len(text)), there)
+        start, piece = file.read(wanted, max(begin - wanted, 0))
         piece = piece[: max(begin - start, 0)]  # what lies behind is in hand already
         if start + len(piece) < begin:
             break  # the command truncated it while we read
         text, begin = piece + text, min(start, begin)
-        if start > wanted:
-            gone = begin
+        if start > wanted or (head < there and begin <= there):
+            gone = begin - file.gap()[0]
             break
     kept = _last_lines(text, lines)
     return Part(kept, end - len(kept), end, gone if len(kept) == len(text) else 0)

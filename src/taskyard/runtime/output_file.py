@@ -3,8 +3,8 @@ The file a job prints into, opened so that nothing planted is followed, and read
 
 A logical offset counts from the first byte the job ever printed. It stays true in both forms of the file:
 
-    while it runs    as the command wrote it; the head of a large one may be a hole, its blocks were freed
-    after its end    a line that says how much was left out, then what was kept (see `keeper.life`)
+    while it runs    as the command wrote it; behind the head of a large one may be a hole, its blocks were freed
+    after its end    the head, a line that says how much was left out, then the newest part (see `keeper.life`)
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from taskyard.disk import files
 from taskyard.errors import Damaged, StorageError
 from taskyard.runtime.liveness import keeper_of
 from taskyard.runtime.records import end_from_json
-from taskyard.shapes import as_object
+from taskyard.shapes import as_number, as_object
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -33,37 +33,35 @@ _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _LINKED = frozenset({"local_agent", "in_process_teammate"})
 
 #: The line a keeper puts before what was kept, when it tidies an output at the end.
-_LEFT_OUT = re.compile(rb"\[([0-9,]{1,26}) bytes were left out here: the output was larger than its cap\]\n")
+_LEFT_OUT = re.compile(rb"\n?\[([0-9,]{1,26}) bytes were left out here: the output was larger than its cap\]\n")
 _LONGEST_HEADER = 128
 
 
 class OutputFile:
     """An open output, in whichever form."""
 
-    __slots__ = ("_base", "_header", "_is_over", "fd", "path")
+    __slots__ = ("_base", "_head", "_header", "_is_over", "fd", "path")
 
-    def __init__(self, fd: int, path: str, *, is_over: bool, header: int = 0, base: int = 0) -> None:
-        """`header` bytes of the file are not the job's; the byte behind them has the logical offset `base`."""
+    def __init__(self, fd: int, path: str, *, is_over: bool, head: int = 0, header: int = 0, base: int = 0) -> None:
+        """Behind the first `head` bytes, `header` bytes are a note; the byte behind it has the offset `base`."""
         self.fd = fd
         self.path = path
         self._is_over = is_over
+        self._head = head
         self._header = header
         self._base = base
 
-    def first(self) -> int:
-        """The offset of the oldest byte that is still there."""
+    def gap(self) -> tuple[int, int]:
+        """From which offset to which nothing is there any more; twice the same if nothing is missing."""
         if self._header:
-            return self._base
-        size = self._size()  # asked first: what is printed meanwhile is no hole
-        try:
-            return os.lseek(self.fd, 0, os.SEEK_DATA)
-        except OSError as error:
-            # ENXIO: nothing but a hole, or nothing at all. EINVAL: this file system makes no holes.
-            return size if error.errno == errno.ENXIO else 0
+            return self._head, self._base
+        return gap_in(self.fd, head=self._head, size=self._size())
 
     def end(self) -> int:
         """The offset behind the newest byte."""
-        return self._size() - self._header + self._base
+        if not self._header:
+            return self._size()
+        return self._size() - self._head - self._header + self._base
 
     def _size(self) -> int:
         """The file's, but for a zero at the very end of one whose job has no end yet.
@@ -86,17 +84,24 @@ class OutputFile:
         """
         start = offset
         while True:
-            start = max(start, self.first())
-            count = max(min(most, self.end() - start), 0)
+            gone, there = self.gap()
+            if gone <= start < there:
+                start = there
+            stop = gone if start < gone < there else self.end()
+            at = start - self._base + self._head + self._header if self._header and start >= there else start
             try:
-                data = os.pread(self.fd, count, start - self._base + self._header)
+                data = os.pread(self.fd, max(min(most, stop - start), 0), at)
             except OSError as error:
                 raise files.storage_error(self.path, error) from error
-            freed = self.first() - start  # what was freed while we read came as zeros
-            if freed <= 0 or not data:
-                return start, data
-            if freed < len(data):
-                return start + freed, data[freed:]
+            gone, there = self.gap()  # what was freed while we read came as zeros
+            if gone <= start < there:
+                if there < start + len(data):
+                    return there, data[there - start :]
+                if data:
+                    continue
+            elif start < gone < there:
+                data = data[: gone - start]
+            return start, data
 
     def close(self) -> None:
         """Let go of the file."""
@@ -128,10 +133,29 @@ def open_output(folder: JobFolder, *, transcripts: str | None = None) -> OutputF
             fd = _open_file(place, folder, transcripts)
         if fd is None:
             return None
-        header, base = _left_out(fd, folder) if end is None else _told_by(end, fd)
-        return OutputFile(fd, folder.output, is_over=end is not None, header=header, base=base)
+        head = _head_in(place)
+        header, base = _left_out(fd, folder, head) if end is None else _told_by(end, fd)
+        if end is not None and header:
+            head = end.head
+        return OutputFile(fd, folder.output, is_over=end is not None, head=head, header=header, base=base)
     finally:
         os.close(place)
+
+
+def gap_in(fd: int, *, head: int, size: int) -> tuple[int, int]:
+    """Where blocks of an output were freed, from which offset to which; twice the same if none were.
+
+    The hole begins behind the head, or at the very beginning, where it had to make room on a full disk.
+    """
+    for start in (0, head) if head else (0,):
+        try:
+            if start < size and os.lseek(fd, start, os.SEEK_HOLE) == start:
+                return start, os.lseek(fd, start, os.SEEK_DATA)
+        except OSError as error:
+            if error.errno == errno.ENXIO:  # nothing but a hole from there on
+                return start, size
+            break  # this file system makes no holes
+    return 0, 0
 
 
 def _open_folder(folder: JobFolder) -> int | None:
@@ -233,19 +257,24 @@ def _record_in(place: int, name: str) -> dict[str, object] | None:
 
 def _told_by(end: End, fd: int) -> tuple[int, int]:
     """Header and base by the end's record, if they can be true."""
-    sane = 0 < end.header <= os.fstat(fd).st_size and end.base >= 0
+    sane = end.header > 0 and 0 <= end.head <= end.base and end.head + end.header <= os.fstat(fd).st_size
     return (end.header, end.base) if sane else (0, 0)
 
 
-def _left_out(fd: int, folder: JobFolder) -> tuple[int, int]:
+def _head_in(place: int) -> int:
+    """How much of the oldest output stays, by the job's record."""
+    return max(as_number((_record_in(place, "job.json") or {}).get("outputHead")), 0)
+
+
+def _left_out(fd: int, folder: JobFolder, head: int) -> tuple[int, int]:
     """Header and base of a file without an end: tidied already if its keeper is just about to write one.
 
     A command may print the very line itself. Then its keeper has this file open; the tidied one it has closed.
     """
-    found = _LEFT_OUT.match(os.pread(fd, _LONGEST_HEADER, 0))
+    found = _LEFT_OUT.match(os.pread(fd, _LONGEST_HEADER, head))
     if found is None or _has_open(keeper_of(folder), os.fstat(fd)):
         return 0, 0
-    return found.end(), int(found.group(1).replace(b",", b""))
+    return found.end(), head + int(found.group(1).replace(b",", b""))
 
 
 def _has_open(pid: int | None, file: os.stat_result) -> bool:

@@ -7,7 +7,6 @@ stands in the record before anybody is signalled, so that it is carried out also
 
 from __future__ import annotations
 
-import errno
 import os
 
 from taskyard.clock import now_ms
@@ -17,7 +16,8 @@ from taskyard.runtime.facts import CONFIRMED, UNCONFIRMED, is_done, judged
 from taskyard.runtime.keeper.idle import Rest
 from taskyard.runtime.keeper.loop import Loop
 from taskyard.runtime.model import End, JobStatus
-from taskyard.shapes import as_object, as_text
+from taskyard.runtime.output_file import gap_in
+from taskyard.shapes import as_number, as_object, as_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ def attempts(born: Born, request: Request, wires: Wires) -> End:
         if (wish := as_object(born.record.get("stopping"))) is not None:
             return _whole(born, _stopped(born, request, wires, wish))
         before = os.fstat(born.output).st_size
-        end = Loop(born, _left(born, request), wires, base=_kept_from(born.output)).run()
+        end = Loop(born, _left(born, request), wires, base=_kept_from(born)).run()
         if end.status is JobStatus.KILLED and _is_answered(born.folder):
             return _whole(born, _confirmed(born.folder, end))
         if is_done(born.folder):
@@ -81,7 +81,7 @@ def _stopped(born: Born, request: Request, wires: Wires, wish: dict[str, object]
     grace = wish.get("grace")
     limit = max(float(grace), _LEAST) if isinstance(grace, (int, float)) else request.grace
     last = request._replace(timeout=limit, grace=_LAST)
-    end = Loop(born, last, wires, base=_kept_from(born.output)).run()
+    end = Loop(born, last, wires, base=_kept_from(born)).run()
     return _confirmed(born.folder, end._replace(cause=as_text(wish.get("cause")), by=as_text(wish.get("by"))))
 
 
@@ -110,11 +110,7 @@ def _left(born: Born, request: Request) -> Request:
     return request._replace(timeout=max(request.timeout - spent, _AT_ONCE))
 
 
-def _kept_from(output: int) -> int:
-    """Where the output begins that an attempt before this one did not free."""
-    try:
-        return os.lseek(output, 0, os.SEEK_DATA)
-    except OSError as error:
-        if error.errno in (errno.ENXIO, errno.EINVAL):
-            return 0  # it is empty, or nobody can tell
-        raise
+def _kept_from(born: Born) -> int:
+    """Where the newest output begins that an attempt before this one did not free."""
+    size = os.fstat(born.output).st_size
+    return gap_in(born.output, head=as_number(born.record.get("outputHead")), size=size)[1]

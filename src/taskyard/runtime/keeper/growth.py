@@ -3,8 +3,8 @@ The output of a job: that it stays below its cap, and how long it has been quiet
 
 While it is quiet nothing is asked: the kernel signals the next write (dnotify on the job's folder, once). While it
 grows, a tick looks at its size, often enough that the fastest writer cannot pass the cap in between.
-Above the cap the oldest blocks are freed and the newest half stays; offsets stay true and the
-command never notices.
+Above the cap the blocks between the head and the newest half are freed; offsets stay true and the
+command never notices. Blocks count, not bytes: what was reserved by `fallocate` and never written does too.
 
 The command writes to the file itself, so only the kernel hears that the disk is full. A write that it cuts
 short fills the last block to its end: an output that ends there is a reason to ask for room.
@@ -45,6 +45,18 @@ _FASTEST_TICK = 0.0005
 _FIRST_TICK = 0.001
 
 
+#: Bytes of the oldest output that stay; of a small cap a quarter does, in steps that every disk can free.
+_HEAD, _HEAD_STEP = 1_048_576, 65_536
+
+#: Bytes that a file system may reserve by itself behind the end of a file that grows, beyond the cap.
+_RESERVED = 1_048_576
+
+
+def kept_head(cap: int) -> int:
+    """How many bytes of the oldest output stay under this cap."""
+    return min(_HEAD, cap // 4 // _HEAD_STEP * _HEAD_STEP)
+
+
 class Full(Exception):
     """The output is above its cap, and no block of it can be freed here."""
 
@@ -57,12 +69,14 @@ class Growth:
         self._folder = folder
         self._output = output
         self._cap = cap
+        self._head = kept_head(cap)
         self._at_once = min(at_once, cap // 8)
         self._size = self._on_disk = 0
         self._looked = now
         self._pace = _FIRST_TICK
         self._fast_until = now
-        self.base = 0  #: everything before this offset was freed
+        self._above_since: float | None = None  # when more than the cap stayed reserved, and ever since
+        self.base = 0  #: everything between the head and this offset was freed
         self.last = now  #: when it last grew, as far as we looked
         self.lost = ""  #: why some of it could not be written, if the disk was full
         self.is_fast = False  #: whether it passes the cap if we are not given a processor for a moment
@@ -74,7 +88,7 @@ class Growth:
         return self._size
 
     def look(self, now: float) -> bool:
-        """Take in what came since the last look, freeing what is too much; whether it grew.
+        """Take in what came since the last look, freeing what is too much; whether to look again soon.
 
         Raises:
             Full: it is above its cap and nothing can be freed.
@@ -96,16 +110,39 @@ class Growth:
             if not self._size % SECTOR and not self.lost:
                 self.lost = why_full(self._output, self._size)
         if self.is_fast or self._on_disk + max(soon, self._at_once) > self._cap:
-            self._free(found.st_size)
-        return grown != 0
+            self._free(found.st_size, now)
+        else:
+            self._above_since = None
+        return grown != 0 or self._above_since is not None
 
-    def _free(self, size: int) -> None:
-        start, stop = self.base - self.base % _BLOCK, (size - self._cap // 2) // _BLOCK * _BLOCK
-        if stop <= start:
-            return
-        if punch(self._output, start, stop - start):
-            self.base = stop
-        elif min(self._on_disk, size) > self._cap:  # on disk it takes whole blocks
+    def _free(self, size: int, now: float) -> None:
+        start = max(self.base - self.base % _BLOCK, self._head)
+        stop = (size - self._cap // 2) // _BLOCK * _BLOCK
+        if stop > start:
+            if punch(self._output, start, stop - start):
+                self.base = stop
+            elif min(self._on_disk, size) > self._cap:  # on disk it takes whole blocks
+                raise Full
+        if self._on_disk > self._cap:
+            self._free_reserved(now)
+        else:
+            self._above_since = None
+
+    def _free_reserved(self, now: float) -> None:
+        """Free blocks that the command reserved in the part that was freed before.
+
+        Raises:
+            Full: more than the cap stays reserved, such as behind the end, where only a truncation would free it.
+        """
+        self._on_disk = os.fstat(self._output).st_blocks * 512
+        if self._on_disk > self._cap and self.base > self._head:
+            punch(self._output, self._head, self.base - self._head)
+            self._on_disk = os.fstat(self._output).st_blocks * 512
+        if self._on_disk <= 2 * self._cap + _RESERVED:
+            self._above_since = None
+        elif self._above_since is None:
+            self._above_since = now  # it may be reserved just now, and is freed next
+        elif now - self._above_since > _ABSENT:
             raise Full
 
     @property
@@ -135,5 +172,5 @@ class Growth:
 
     def tail(self, most: int) -> bytes:
         """The last bytes of it."""
-        start = max(self._size - most, self.base, 0)
+        start = max(self._size - most, self.base)
         return os.pread(self._output, self._size - start, start)

@@ -18,7 +18,9 @@ from taskyard.runtime.keeper.others import Others
 from taskyard.runtime.keeper.queue import Queue
 from taskyard.runtime.keeper.wires import Wires
 from taskyard.runtime.model import End, JobStatus
+from taskyard.runtime.output_file import gap_in
 from taskyard.runtime.records import end_to_json
+from taskyard.shapes import as_number
 from taskyard.typed import cast
 
 TYPE_CHECKING = False
@@ -121,6 +123,8 @@ def finish(born: Born, end: End) -> dict[str, object] | None:
     """Tidy the output, then write the end and send the news of it, which are returned; None if nobody is told."""
     if end.base:
         end = _compacted(born, end)
+    elif end.proof == "proved":
+        _trim(born.output)
     if not end.output_lost and (why := _why_full(born, end)):
         end = end._replace(output_lost=why)
     told: dict[str, object] | None = None
@@ -155,11 +159,20 @@ def is_full(error: StorageError) -> bool:
     return isinstance(error.__cause__, OSError) and error.__cause__.errno in FULL
 
 
+def _trim(output: int) -> None:
+    """Give back what the command reserved behind the end of its output. Nothing writes to it any more."""
+    found = os.fstat(output)
+    if found.st_blocks * 512 > found.st_size + _GIVEN_UP:
+        os.ftruncate(output, found.st_size)
+
+
 def _make_room(born: Born) -> None:
     """Take what was kept for this, or give up some of our own output: there must be room to say how the job ended."""
     size = os.fstat(born.output).st_size
     if not born.give_room() and size:
-        punch(born.output, 0, min(size, _GIVEN_UP) // _BLOCK * _BLOCK or _BLOCK)
+        start, stop = gap_in(born.output, head=as_number(born.record.get("outputHead")), size=size)
+        begin = stop if start < stop < size else 0
+        punch(born.output, begin, min(size - begin, _GIVEN_UP) // _BLOCK * _BLOCK or _BLOCK)
 
 
 def _why_full(born: Born, end: End) -> str:
@@ -174,16 +187,18 @@ def _why_full(born: Born, end: End) -> str:
 
 
 def _compacted(born: Born, end: End) -> End:
-    """Replace an output whose head was freed by one that says so in words, then goes on with what was kept."""
-    header = f"[{end.base:,} bytes were left out here: the output was larger than its cap]\n".encode()
+    """Replace an output of which blocks were freed by one that says so in words, between what was kept."""
+    head = as_number(born.record.get("outputHead"))
+    header = f"[{end.base - head:,} bytes were left out here: the output was larger than its cap]\n".encode()
+    if head and os.pread(born.output, 1, head - 1) != b"\n":
+        header = b"\n" + header
     temporary = f"{born.printed}.{os.getpid()}.tmp"
     try:
         fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
         try:
+            _copy(born.output, fd, 0, head)
             files.write_all(fd, header)
-            offset = end.base
-            while offset < end.size:
-                offset += os.sendfile(fd, born.output, offset, end.size - offset)
+            _copy(born.output, fd, end.base, end.size)
         finally:
             os.close(fd)
         os.rename(temporary, born.printed)
@@ -192,5 +207,10 @@ def _compacted(born: Born, end: End) -> End:
             os.unlink(temporary)
         except OSError:
             pass
-        return end  # it stays as it is, with a hole for a head
-    return end._replace(header=len(header))
+        return end  # it stays as it is, with a hole in it
+    return end._replace(header=len(header), head=head)
+
+
+def _copy(source: int, target: int, offset: int, stop: int) -> None:
+    while offset < stop and (copied := os.sendfile(target, source, offset, stop - offset)):
+        offset += copied

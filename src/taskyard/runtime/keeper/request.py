@@ -22,7 +22,7 @@ class Request(NamedTuple):
     plan: Plan
     record: dict[str, object]  #: what `job.json` says from the start
     timeout: float | None = None  #: seconds, pauses not counted
-    output_cap: int = 100_000_000  #: bytes on disk
+    output_cap: int = 1_000_000_000  #: bytes on disk
     grace: float = 3.0  #: seconds between TERM and KILL
     stall_after: float = 45.0  #: seconds of silence after which a question counts as waiting
     stdin: bool = False

@@ -16,6 +16,7 @@ from taskyard.runtime.folder import JobFolder
 from taskyard.runtime.keeper import kernel, life, oom
 from taskyard.runtime.keeper.birth import Born
 from taskyard.runtime.keeper.control import name_of_keeper
+from taskyard.runtime.keeper.growth import kept_head
 from taskyard.runtime.keeper.request import decoded
 from taskyard.runtime.keeper.signals import DEAF, HEARD, signal
 
@@ -116,7 +117,7 @@ def _born(request: Request) -> Born | None:
             return None
     return Born(
         folder,
-        request.record,
+        {**request.record, "outputHead": kept_head(request.output_cap)},
         parent=request.parent,
         arguments=request.arguments,
         event_segments=request.event_segments,
