@@ -34,6 +34,7 @@ def all_rows(memory: str, disk: str, *, quick: bool = False) -> list[Row]:
         _command_row(judged),
         *_job_rows(judged),
         _mcp_row(judged),
+        _mcp_start_row(judged),
         *_screen_rows(judged),
         *_database_rows(judged),
     ]
@@ -214,6 +215,21 @@ def _mcp_row(ground: Ground) -> Row:
         as_time_ratio=True,
         fewest=4,
         most=8,
+    )
+
+
+def _mcp_start_row(ground: Ground) -> Row:
+    start = command_line.McpStart(ground)
+    return Row(
+        "mcp.start",
+        "ms",
+        start.tools,
+        start.bare_asyncio,
+        Goal("≤", 1.5),
+        as_time_ratio=True,
+        seconds=20,
+        fewest=10,
+        most=50,
     )
 
 

@@ -64,6 +64,7 @@ class Settings(NamedTuple):
     mcp_lease: float = 600.0  #: seconds a client over HTTP may be silent before its claims and jobs are let go
     mcp_callers: int = 100  #: clients over HTTP at once; each keeps what it read of the list in memory
     mcp_body_limit: int = 4_000_000  #: bytes of one request over HTTP; the longest field a tool takes has 200,000
+    mcp_structured: bool = False  #: tool answers carry structuredContent, for programs; many clients hide the text then
     mcp_defer_after: float = 2.0  #: seconds a call waits before a client that can wait by itself gets a task to look at
     a2a_tasks: int = 10  #: tasks of one caller over A2A that may go on at once
     a2a_body_limit: int = 4_000_000  #: bytes of one request over A2A
@@ -73,6 +74,7 @@ class Settings(NamedTuple):
     dream_sessions: int = 5  #: since the last one: fewer teach little that is new
     dream_sources: str = "claude,taskyard"  #: where past sessions are read from
     dream_copies: int = 10  #: earlier states of a memory folder that are kept
+    monitor_tool: bool = True  #: models are offered the Monitor tool
     monitor_notices: bool = True  #: whoever starts a monitor is told what it sees; its output has it anyway
     task_rows: int = 10  #: tasks that `taskyard tui` shows at once, the others by scrolling; 0 = as many as fit
     job_age_limit: float = 30 * 86_400.0  #: seconds ended jobs are kept: a month back is as far as anyone looks

@@ -28,6 +28,7 @@ GOALS = {
     "mem.keeper.alone": "≤ 1×",
     "mem.team": "≤ 1×",
     "mcp.call": "≤ 3×",
+    "mcp.start": "≤ 1.5×",
     "view.update": "≥ 3×",
     "web.fanout": "≤ 5×",
     "pg.create": "≥ 0.5×",

@@ -49,7 +49,9 @@ def test_what_was_on_an_answer_that_was_given_up_comes_with_the_next(monkeypatch
             return found
 
         caller = Caller(open_yard(list="demo", agent="ada"))
-        listing = next(tool for tool in tools(TASK_TOOLS, Only(caller), pace=Pace()) if tool.name == "TaskList")
+        listing = next(
+            tool for tool in tools(TASK_TOOLS, Only(caller), pace=Pace(), structured=True) if tool.name == "TaskList"
+        )
         request = SimpleNamespace(session=SimpleNamespace(client_capabilities=None), protocol_version="2026-07-28")
         context = cast("Any", SimpleNamespace(request_context=request))
         with monkeypatch.context() as patched:
@@ -57,9 +59,9 @@ def test_what_was_on_an_answer_that_was_given_up_comes_with_the_next(monkeypatch
             with scope:
                 await listing.run({}, context)
         assert scope.cancelled_caught
-        (notice,) = (await listing.run({}, context)).structured_content["notices"]
+        (notice,) = (await listing.run({}, context)).meta["taskyard/notices"]
         assert notice["task_id"] != ended.id
-        assert "notices" not in (await listing.run({}, context)).structured_content
+        assert (await listing.run({}, context)).meta is None
         caller.close()
 
     anyio.run(body)

@@ -215,18 +215,18 @@ def test_a_notice_is_read_with_the_next_request_and_comes_again_if_there_is_none
     jobs.wait(one, timeout=20)
     jobs.close()
     first = Raw("--agent", "ada")
-    (notice,) = first.call("TaskList")["structuredContent"]["notices"]
+    (notice,) = first.call("TaskList")["_meta"]["taskyard/notices"]
     assert (notice["task_id"], notice["redelivered"]) == (one, False)
     first.kill()  # the answer was sent; nobody said that it arrived
 
     second = Raw("--agent", "ada")
-    (again,) = second.call("TaskList")["structuredContent"]["notices"]
+    (again,) = second.call("TaskList")["_meta"]["taskyard/notices"]
     assert (again["id"], again["redelivered"]) == (notice["id"], True)
-    assert "notices" not in second.call("TaskList")["structuredContent"]  # this request said so
+    assert "_meta" not in second.call("TaskList")  # this request said so
     second.kill()
 
     third = Raw("--agent", "ada")
-    assert "notices" not in third.call("TaskList")["structuredContent"]
+    assert "_meta" not in third.call("TaskList")
     third.kill()
 
 
@@ -237,7 +237,7 @@ def test_many_notices_come_as_batches_a_model_can_read() -> None:
     jobs.wait_all(ids, timeout=30)
     server = Raw("--agent", "ada")
     told: list[str] = []
-    while notices := (said := server.call("TaskList"))["structuredContent"].get("notices", []):
+    while notices := (said := server.call("TaskList")).get("_meta", {}).get("taskyard/notices", []):
         assert sum(len(block["text"]) for block in said["content"]) < 12_000
         told += [notice["task_id"] for notice in notices]
         waiting = len(ids) - len(told)
@@ -314,7 +314,7 @@ def test_calls_that_were_sent_together_acknowledge_nothing_of_each_other() -> No
         server = Raw("--agent", "ada")
         server.begin("tools/call", {"name": "TaskList", "arguments": {}}, times=6)
         answers = [server.read() for _ in range(6)]
-        told = [one for one in answers if "notices" in one["result"]["structuredContent"]]
+        told = [one for one in answers if "_meta" in one["result"]]
         assert len(told) == 1  # on one of them
         server.kill()
     jobs.close()

@@ -46,6 +46,7 @@ class Said:
         self.is_error = bool(result.is_error)
         self.texts: list[str] = [block.text for block in result.content if block.type == "text"]
         self.data: dict[str, Any] = dict(result.structured_content or {})
+        self.notices: list[dict[str, Any]] = list((result.meta or {}).get("taskyard/notices", []))
 
     @property
     def text(self) -> str:
@@ -56,10 +57,6 @@ class Said:
     def code(self) -> str:
         """Which refusal it is."""
         return str(self.data["error"]["code"])
-
-    @property
-    def notices(self) -> list[dict[str, Any]]:
-        return list(self.data.get("notices", []))
 
 
 @asynccontextmanager

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 
 from taskyard.cli.command import Command
@@ -14,6 +15,10 @@ if TYPE_CHECKING:
     from taskyard.cli.command import Args
     from taskyard.cli.parser import Parser
     from taskyard.mcp_server.http.serving import Ready
+
+
+#: With one of these in the environment, traces may be wanted.
+_TRACED = ("TASKYARD_OTEL", "OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")
 
 
 def _arguments(parser: Parser) -> None:
@@ -54,15 +59,46 @@ def _run(args: Args) -> int:
 
 
 def _serve_stdio(args: Args) -> int:
-    try:
-        with Loading():
-            from taskyard.mcp_server import server
-    except ModuleNotFoundError as error:
-        raise MissingExtra("The MCP server", "mcp", error.name or "") from error
+    """Answer the handshake at once, and load the SDK meanwhile: clients wait about a second for a server's tools."""
+    from taskyard import config
+    from taskyard.mcp_server import front, manifest
+
+    _check_installed()
     if is_terminal(sys.stdin) and not args.quiet:
         sys.stderr.write("MCP is spoken here, on stdin and stdout: a client starts this by itself. Ctrl+C ends it.\n")
-    server.serve_stdio(agent=args.agent or args.by, list=args.list, tasks_dir=args.tasks_dir)
+    first = front.Front(manifest.load(manifest.offer(config.load())), _load_server)
+    handover = first.run()
+    if handover is None:
+        if first.is_loading:
+            os._exit(0)  # nobody waits for what is being loaded
+        return 0
+    from taskyard.mcp_server import server
+
+    server.serve_stdio(agent=args.agent or args.by, list=args.list, tasks_dir=args.tasks_dir, handover=handover)
     return 0
+
+
+def _check_installed() -> None:
+    """Refuse to begin without the libraries it will need, before anything is answered."""
+    from importlib.util import find_spec
+
+    for name in ("mcp", "mcp_types"):
+        if find_spec(name) is None:
+            raise MissingExtra("The MCP server", "mcp", name)
+    if any(name in os.environ for name in _TRACED):
+        from taskyard.mcp_server import telemetry
+
+        telemetry.check()
+
+
+def _load_server() -> None:
+    try:
+        with Loading():
+            from importlib import import_module
+
+            import_module("taskyard.mcp_server.server")
+    except ModuleNotFoundError as error:
+        raise MissingExtra("The MCP server", "mcp", error.name or "") from error
 
 
 def _serve_http(args: Args) -> int:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from taskyard import kinds
 from taskyard.errors import UsageError
 from taskyard.kinds.agent import Agent
 from taskyard.kinds.remote_agent import RemoteAgent
@@ -14,8 +13,8 @@ from taskyard.mcp_server.calls import Call, Spec
 from taskyard.mcp_server.for_task import for_task
 from taskyard.mcp_server.listing import job_facts
 from taskyard.mcp_server.results import agent_data
+from taskyard.runtime.background import check_background
 from taskyard.runtime.model import Job
-from taskyard.runtime.requests import check_background, is_background_disabled
 
 
 async def _agent(call: Call, given: agent_arguments.Agent) -> Answer:
@@ -79,11 +78,8 @@ def _works(job: Job, *, waited: bool = False) -> Answer:
     return Answer(text, job_facts(job) | agent_data(job))
 
 
-def agent_tools() -> tuple[Spec[Any], ...]:
-    """The tool, where there are agents; where nothing may run in the background, it cannot be asked for that."""
-    if "local_agent" not in kinds.known():
-        return ()
-    in_foreground = is_background_disabled()
+def agent_tools(*, in_foreground: bool) -> tuple[Spec[Any], ...]:
+    """The tool; `in_foreground`: nothing may run in the background, and it cannot be asked for that."""
     takes = agent_arguments.Agent if in_foreground else agent_arguments.BackgroundAgent
     about = words.AGENT_IN_FOREGROUND if in_foreground else words.AGENT
     return (Spec("Agent", about, takes, _agent, schemas.AGENT, destroys=True, title="Have an agent do something"),)

@@ -1,5 +1,9 @@
 """
-What a call answers: text for the model, the same as data beside it, and what else it should know.
+What a call answers: text for the model, and what else it should know. For programs that ask for it, the same as data.
+
+A client hands its model either the text or `structuredContent`, where there is one: Claude Code and Codex the latter
+alone, Gemini CLI and opencode the former. So answers have text only, unless the setting `mcp_structured` is on; then
+`structuredContent` repeats under `notes` what the text says beyond the data.
 
 A refusal is an answer like any other: it says what is wrong and what to do next, and is marked as an error.
 """
@@ -16,6 +20,9 @@ from pydantic import PrivateAttr, ValidationError
 from taskyard.errors import Conflict, NotFound, TaskyardError, UsageError
 from taskyard.mcp_server import advice
 from taskyard.shapes import as_object
+
+#: Where the records of notices are, in `_meta`.
+NOTICES = "taskyard/notices"
 
 #: Field names that one refusal repeats.
 _MOST_FAULTS = 5
@@ -46,14 +53,28 @@ class Result(CallToolResult):
         self._deferred = task_id
 
 
-def result(answer: Answer, *, riding: Sequence[str] = (), notices: Sequence[Mapping[str, object]] = ()) -> Result:
-    """An answer in the protocol's words; `riding` is text that comes along at its end, `notices` the same as data."""
-    data: dict[str, Any] = {**answer.data, **({"notices": list(notices)} if notices else {})}
-    blocks = [answer.text, *answer.hints, *riding]
+def result(
+    answer: Answer,
+    *,
+    structured: bool,
+    riding: Sequence[str] = (),
+    notices: Sequence[Mapping[str, object]] = (),
+) -> Result:
+    """An answer in the protocol's words.
+
+    Args:
+        answer: What the tool says.
+        structured: Whether data comes beside the text.
+        riding: Text that comes along at its end.
+        notices: The notices in it, for programs: no client shows `_meta` to a model.
+    """
+    notes = [text for text in (*answer.hints, *riding) if text]
+    data: dict[str, Any] = {**answer.data, **({"notes": notes} if notes else {})}
     made = Result(
-        content=[TextContent(type="text", text=text) for text in blocks if text],
-        structured_content=data,
+        content=[TextContent(type="text", text=text) for text in (answer.text, *notes) if text],
+        structured_content=data if structured else None,
         is_error=answer.is_error,
+        _meta={NOTICES: list(notices)} if notices else None,
     )
     made.defer(answer.deferred)
     return made

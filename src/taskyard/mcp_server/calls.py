@@ -84,13 +84,14 @@ class OurTool(Tool):
     _spec: Spec[Any] = PrivateAttr()
     _callers: Callers = PrivateAttr()
     _pace: Pace = PrivateAttr(default=Pace())
+    _structured: bool = PrivateAttr(default=False)
 
     async def run(self, arguments: dict[str, Any], context: Context[Any, Any], convert_result: bool = False) -> Any:
         """Answer one call."""
         try:
             caller = await self._callers.find(context.request_context)
         except TaskyardError as error:
-            return result(refusal(error))
+            return result(refusal(error), structured=self._structured)
         async with caller.asking():
             return await self._answer(caller, arguments, context)
 
@@ -103,10 +104,12 @@ class OurTool(Tool):
         except TaskyardError as error:
             answer = refusal(error)
         if answer.deferred is not None and declared(context.request_context):
-            return result(answer)  # its client makes a task of it: nobody reads it, nothing rides on it
+            return result(
+                answer, structured=self._structured
+            )  # its client makes a task of it: nobody reads it, nothing rides on it
         reminder = await self._reminder(caller)
         ride = await _ride(caller)  # last: whatever comes between taking notices and sending them may fail
-        return result(answer, riding=(*ride.text, *reminder), notices=ride.notices)
+        return result(answer, structured=self._structured, riding=(*ride.text, *reminder), notices=ride.notices)
 
     async def _reminder(self, caller: Caller) -> tuple[str, ...]:
         """A word on the list, if it is time for one and there is a list."""
@@ -123,9 +126,9 @@ class OurTool(Tool):
         defers = declared(context.request_context)
         return Call(caller, context, self._pace.patience, self._pace.defer_after if defers else None)
 
-    def serve(self, spec: Spec[Any], callers: Callers, pace: Pace) -> OurTool:
+    def serve(self, spec: Spec[Any], callers: Callers, pace: Pace, *, structured: bool) -> OurTool:
         """Do what `spec` says, for `callers`."""
-        self._spec, self._callers, self._pace = spec, callers, pace
+        self._spec, self._callers, self._pace, self._structured = spec, callers, pace, structured
         return self
 
 
@@ -143,19 +146,19 @@ async def _ride(caller: Caller) -> Ride:
     return ride
 
 
-def tools(specs: Sequence[Spec[Any]], callers: Callers, *, pace: Pace) -> list[Tool]:
-    """Tools for the SDK's server."""
-    return [_tool(spec, callers, pace) for spec in specs]
+def tools(specs: Sequence[Spec[Any]], callers: Callers, *, pace: Pace, structured: bool) -> list[Tool]:
+    """Tools for the SDK's server; `structured`: they answer with data beside the text, and describe it."""
+    return [_tool(spec, callers, pace, structured=structured) for spec in specs]
 
 
-def _tool(spec: Spec[Any], callers: Callers, pace: Pace) -> Tool:
+def _tool(spec: Spec[Any], callers: Callers, pace: Pace, *, structured: bool) -> Tool:
     return OurTool(
         fn=spec.act,
         name=spec.name,
         title=spec.title or None,
         description=spec.about,
         parameters=_strict(spec.takes.model_json_schema(by_alias=True)),
-        fn_metadata=FuncMetadata(arg_model=spec.takes, output_schema=_with_common(spec.gives)),
+        fn_metadata=FuncMetadata(arg_model=spec.takes, output_schema=_with_common(spec.gives) if structured else None),
         is_async=True,
         context_kwarg=None,
         annotations=ToolAnnotations(
@@ -165,7 +168,7 @@ def _tool(spec: Spec[Any], callers: Callers, pace: Pace) -> Tool:
             idempotent_hint=spec.reads or spec.repeats,
             open_world_hint=spec.name == "Bash",
         ),
-    ).serve(spec, callers, pace)
+    ).serve(spec, callers, pace, structured=structured)
 
 
 def _strict(schema: dict[str, Any]) -> dict[str, Any]:
@@ -178,10 +181,14 @@ def _strict(schema: dict[str, Any]) -> dict[str, Any]:
 
 
 def _with_common(gives: dict[str, Any]) -> dict[str, Any]:
-    """The schema of what a tool gives; any answer may be a refusal, and may bring notices along."""
+    """The schema of what a tool gives; any answer may be a refusal, and may bring notes along."""
     properties = {
         **gives,
         "error": {"type": "object", "description": "Why it was refused: code, message, and what belongs to it."},
-        "notices": {"type": "array", "items": {"type": "object"}, "description": "What became of background jobs."},
+        "notes": {
+            "type": "array",
+            "items": {"type": "string"},
+            "description": "What else to know: what follows from it, the ends of background jobs, waiting mail.",
+        },
     }
     return {"type": "object", "properties": properties, "additionalProperties": False}

@@ -49,9 +49,10 @@ class Deferred(Extension):
 
     identifier = IDENTIFIER
 
-    def __init__(self, callers: Callers) -> None:
-        """`callers`: everyone who may ask."""
+    def __init__(self, callers: Callers, *, structured: bool) -> None:
+        """`callers`: everyone who may ask. `structured`: answers have data beside their text."""
         self._callers = callers
+        self._structured = structured
         self._answered: dict[tuple[str, str], None] = {}  # in the order they were
 
     def methods(self) -> Sequence[MethodBinding]:
@@ -80,7 +81,7 @@ class Deferred(Extension):
         caller, task, job = await self._found(ctx, params)
         try:
             if task_states.is_over(task, job):
-                state = await task_states.over(caller, task)
+                state = await task_states.over(caller, task, structured=self._structured)
                 caller.heard_of(job.id)
                 return state
             caller.awaits(job.id)

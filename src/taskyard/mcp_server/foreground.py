@@ -17,8 +17,8 @@ from taskyard.mcp_server.calls import Call
 from taskyard.mcp_server.for_task import for_task
 from taskyard.mcp_server.results import ended
 from taskyard.mcp_server.waiting import waited
+from taskyard.runtime.background import is_background_disabled
 from taskyard.runtime.model import Job
-from taskyard.runtime.requests import is_background_disabled
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -16,8 +16,8 @@ from taskyard.mcp_server.listing import job_facts, jobs_page
 from taskyard.mcp_server.results import agent_data
 from taskyard.mcp_server.task_ids import TaskId
 from taskyard.mcp_server.waiting import waited
+from taskyard.runtime.background import check_background
 from taskyard.runtime.model import Job
-from taskyard.runtime.requests import check_background, is_background_disabled
 from taskyard.runtime.task_output import TaskOutput
 
 
@@ -163,9 +163,8 @@ async def _send(call: Call, given: arguments.SendInput) -> Answer:
     return Answer(f"Typed into {given.task_id}.", {"task_id": given.task_id})
 
 
-def job_tools() -> tuple[Spec[Any], ...]:
-    """The tools as they are here: where nothing may run in the background, Bash cannot be asked for it."""
-    in_foreground = is_background_disabled()
+def job_tools(*, in_foreground: bool) -> tuple[Spec[Any], ...]:
+    """The tools; `in_foreground`: nothing may run in the background, and Bash cannot be asked for it."""
     about = words.BASH_IN_FOREGROUND if in_foreground else words.BASH
     takes = arguments.Bash if in_foreground else arguments.BackgroundBash
     return (

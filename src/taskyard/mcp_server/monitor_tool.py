@@ -9,7 +9,6 @@ from taskyard.mcp_server import arguments, schemas, words
 from taskyard.mcp_server.answers import Answer
 from taskyard.mcp_server.calls import Call, Spec
 from taskyard.mcp_server.listing import job_facts
-from taskyard.runtime.requests import is_background_disabled
 
 
 async def _monitor(call: Call, given: arguments.Monitor) -> Answer:
@@ -35,12 +34,6 @@ async def _monitor(call: Call, given: arguments.Monitor) -> Answer:
     return Answer(text, job_facts(job))
 
 
-def monitor_tools() -> tuple[Spec[Any], ...]:
-    """The tool, where something may run in the background."""
-    if is_background_disabled():
-        return ()
-    return (
-        Spec(
-            "Monitor", words.MONITOR, arguments.Monitor, _monitor, schemas.JOB, destroys=True, title="Watch something"
-        ),
-    )
+MONITOR_TOOLS: tuple[Spec[Any], ...] = (
+    Spec("Monitor", words.MONITOR, arguments.Monitor, _monitor, schemas.JOB, destroys=True, title="Watch something"),
+)

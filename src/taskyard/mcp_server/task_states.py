@@ -40,7 +40,7 @@ def asking(caller: Caller, task: TaskId, job: Job, asked: Question) -> dict[str,
     return {**state, "inputRequests": {asked.key: asked.request}}
 
 
-async def over(caller: Caller, task: TaskId) -> dict[str, object]:
+async def over(caller: Caller, task: TaskId, *, structured: bool) -> dict[str, object]:
     """It has its answer. Whoever is to hear of the job's end has heard of it with this."""
     found = await caller.jobs.output(task.job_id, transcript=task.transcript)
     job, end = found.job, found.job.end
@@ -49,11 +49,11 @@ async def over(caller: Caller, task: TaskId) -> dict[str, object]:
         return await asyncio.to_thread(_task, caller, task, job, "cancelled", f"It was stopped{by}.")
     answer = ended(found) if task.until is None else shown(found, blocked=True)
     state = await asyncio.to_thread(_task, caller, task, job, "completed", "")
-    return {**state, "result": _wire(answer)}
+    return {**state, "result": _wire(answer, structured=structured)}
 
 
-def _wire(answer: Answer) -> Mapping[str, object]:
-    return result(answer).model_dump(by_alias=True, mode="json", exclude_none=True)
+def _wire(answer: Answer, *, structured: bool) -> Mapping[str, object]:
+    return result(answer, structured=structured).model_dump(by_alias=True, mode="json", exclude_none=True)
 
 
 def _task(caller: Caller, task: TaskId, job: Job, status: str, message: str) -> dict[str, object]:

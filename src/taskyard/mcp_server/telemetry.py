@@ -25,6 +25,25 @@ def is_wanted(env: Mapping[str, str] | None = None) -> bool:
     return any(env.get(name) for name in _ENDPOINTS) or env.get("TASKYARD_OTEL", "").lower() in _YES
 
 
+def check() -> None:
+    """Refuse to trace without the packages for it.
+
+    Raises:
+        MissingExtra: they are not installed.
+    """
+    if not is_wanted():
+        return
+    from importlib.util import find_spec
+
+    for name in ("opentelemetry.sdk", "opentelemetry.exporter.otlp.proto.http"):
+        try:
+            found = find_spec(name)
+        except ModuleNotFoundError:
+            found = None
+        if found is None:
+            raise MissingExtra("OpenTelemetry", "otel", name)
+
+
 @contextmanager
 def started() -> Generator[None]:
     """Trace until the end of the block, if anybody asked for it.

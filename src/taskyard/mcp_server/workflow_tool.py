@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from taskyard import kinds
 from taskyard.app import Yard
 from taskyard.errors import UsageError
 from taskyard.kinds.workflow import Workflow
@@ -15,8 +14,8 @@ from taskyard.mcp_server.calls import Call, Spec
 from taskyard.mcp_server.for_task import for_task
 from taskyard.mcp_server.listing import job_facts
 from taskyard.mcp_server.results import workflow_data
+from taskyard.runtime.background import check_background
 from taskyard.runtime.model import Job
-from taskyard.runtime.requests import check_background, is_background_disabled
 
 
 async def _workflow(call: Call, given: agent_arguments.Workflow) -> Answer:
@@ -54,11 +53,8 @@ def _runs(job: Job, *, waited: bool = False) -> Answer:
     return Answer(text, job_facts(job) | workflow_data(job))
 
 
-def workflow_tools() -> tuple[Spec[Any], ...]:
-    """The tool, where there are workflows; where nothing may run in the background, it cannot be asked for that."""
-    if "local_workflow" not in kinds.known():
-        return ()
-    in_foreground = is_background_disabled()
+def workflow_tools(*, in_foreground: bool) -> tuple[Spec[Any], ...]:
+    """The tool; `in_foreground`: nothing may run in the background, and it cannot be asked for that."""
     takes = agent_arguments.Workflow if in_foreground else agent_arguments.BackgroundWorkflow
     about = words.WORKFLOW_IN_FOREGROUND if in_foreground else words.WORKFLOW
     return (Spec("Workflow", about, takes, _workflow, schemas.WORKFLOW, destroys=True, title="Run a workflow"),)

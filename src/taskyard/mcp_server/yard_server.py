@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
+import anyio
 from mcp.server.context import HandlerResult
 from mcp.server.mcpserver import MCPServer
 from mcp.server.stdio import stdio_server
 from pydantic import BaseModel
 
 from taskyard.mcp_server.callers import Request
+from taskyard.mcp_server.front import Handover
+from taskyard.mcp_server.replay import Unsaid, claimed_stdin
 from taskyard.mcp_server.unreadable import Answering
 
 P = TypeVar("P", bound=BaseModel)
@@ -25,6 +28,12 @@ class YardServer(MCPServer[dict[str, object]]):
 
     async def run_stdio_async(self) -> None:
         """Serve over stdin and stdout; a line that cannot be read is answered too."""
-        async with stdio_server() as (read, write):
-            options = self._lowlevel_server.create_initialization_options()
-            await self._lowlevel_server.run(Answering(read, write), write, options)
+        await self.run_handed_over(Handover(b"", frozenset()))
+
+    async def run_handed_over(self, handover: Handover) -> None:
+        """Serve over stdin and stdout, from where `front` has come."""
+        with claimed_stdin(handover.first) as stdin:
+            async with stdio_server(anyio.wrap_file(stdin)) as (read, write):
+                options = self._lowlevel_server.create_initialization_options()
+                unsaid = Unsaid(write, handover.answered)
+                await self._lowlevel_server.run(Answering(read, unsaid), unsaid, options)

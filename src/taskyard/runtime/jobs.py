@@ -10,11 +10,12 @@ from __future__ import annotations
 from taskyard.config import Settings
 from taskyard.errors import JobNotBegun, NoInput, UsageError
 from taskyard.runtime import looking, steering, waiting
+from taskyard.runtime.background import check_background
 from taskyard.runtime.folder import JobFolder
 from taskyard.runtime.gc import maybe_collect
 from taskyard.runtime.model import JobStatus
 from taskyard.runtime.registry import Registry
-from taskyard.runtime.requests import Starter, check_background, is_inside
+from taskyard.runtime.requests import Starter, is_inside
 from taskyard.runtime.starting import Forker, start_alone
 
 TYPE_CHECKING = False

@@ -10,9 +10,10 @@ from taskyard.clock import now_ms
 from taskyard.config import Settings
 from taskyard.disk.files import make_private_folder
 from taskyard.disk.processes import process_start, this_host
-from taskyard.errors import BackgroundDisabled, JobNotFound, TooDeep
+from taskyard.errors import JobNotFound, TooDeep
 from taskyard.paths import list_name
 from taskyard.runtime import families, here, looking
+from taskyard.runtime.background import check_background
 from taskyard.runtime.ending import read
 from taskyard.runtime.folder import JobFolder
 from taskyard.runtime.ids import is_job_id, new_id
@@ -27,9 +28,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from taskyard.runtime.kind import Spec, Wanted
-
-#: Settings that say that nothing may run in the background.
-_DISABLED = ("TASKYARD_DISABLE_BACKGROUND_TASKS", "CLAUDE_CODE_DISABLE_BACKGROUND_TASKS")
 
 #: The process in which a handler works; `-P`: what lies in the job's folder is not ours to import.
 _HOST = [sys.executable, "-P", "-m", "taskyard.kinds.host"]
@@ -160,26 +158,6 @@ def is_inside(request: Mapping[str, object]) -> bool:
     """Whether a job is to live inside the program that starts it."""
     record = as_object(request.get("record"))
     return record is not None and record.get("isInside") is True
-
-
-def check_background() -> None:
-    """Let nothing go to the background where that is switched off.
-
-    Raises:
-        BackgroundDisabled: it is.
-    """
-    if (setting := _disabled_by()) is not None:
-        raise BackgroundDisabled(setting)
-
-
-def is_background_disabled() -> bool:
-    """Whether nothing may run in the background here."""
-    return _disabled_by() is not None
-
-
-def _disabled_by() -> str | None:
-    yes = ("1", "true", "yes", "on")
-    return next((name for name in _DISABLED if os.environ.get(name, "").strip().lower() in yes), None)
 
 
 def _depth(home: str, parent: str | None, most: int) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from taskyard.clock import elapsed
-from taskyard.runtime.requests import is_background_disabled
+from taskyard.runtime.background import is_background_disabled
 from taskyard.view.background_key import Key, background_key
 
 TYPE_CHECKING = False

@@ -17,9 +17,9 @@ from taskyard.cli.job.status_line import StatusLine
 from taskyard.cli.job.stop import stop_line
 from taskyard.cli.output import answer, is_terminal, say, style, warn
 from taskyard.errors import BackgroundDisabled
+from taskyard.runtime.background import check_background
 from taskyard.runtime.model import JobStatus
 from taskyard.runtime.output_text import TerminalText
-from taskyard.runtime.requests import check_background
 from taskyard.runtime.steering import outcome_of
 from taskyard.view.background_key import background_key
 from taskyard.view.job_records import job_json

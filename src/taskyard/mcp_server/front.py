@@ -1,0 +1,326 @@
+"""
+The first answers of a server on stdio, before the SDK is loaded.
+
+Clients wait about a second for a server's tools, and importing the SDK takes longer than that on a busy machine. So
+`initialize`, `server/discover`, `ping` and `tools/list` are answered here, from `manifest.json`; the SDK is loaded in a
+thread meanwhile. Then the whole connection is handed to it:
+
+    Front.run()  ->  Handover: bytes that the SDK reads first (what it needs to know, and what waits for an answer),
+                     and the ids of the requests among them that are answered already
+
+Only a plain request is answered here. Whatever is malformed, unusual or of another method waits for the SDK, which
+answers it as if this module did not exist.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+
+from taskyard import __version__
+from taskyard.mcp_server.manifest import DESCRIPTION, NAME, TITLE
+from taskyard.shapes import as_object
+from taskyard.typed import NamedTuple
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from typing import Any
+
+    from taskyard.mcp_server.manifest import Manifest
+
+#: Seconds without a message after which the SDK is loaded, though nothing needs it yet: a call may come.
+_SILENCE = 0.5
+
+_READ = 65_536
+
+_INFO = {"name": NAME, "title": TITLE, "version": __version__, "description": DESCRIPTION}
+
+#: Numbers that every JSON reader knows exactly.
+_LARGEST_ID = 1 << 53
+
+#: Reserved keys of a request's `_meta` from protocol version 2026-07-28 on.
+_RESERVED = "io.modelcontextprotocol/"
+_VERSION, _CLIENT, _CAPABILITIES = (
+    f"{_RESERVED}{key}" for key in ("protocolVersion", "clientInfo", "clientCapabilities")
+)
+
+
+class Handover(NamedTuple):
+    """What the SDK continues with."""
+
+    first: bytes  #: to be read before what is still in the pipe
+    answered: frozenset[str | int]  #: ids of requests in it that are answered already
+
+
+class Answers:
+    """What a handshake is answered, from the first message on."""
+
+    def __init__(self, manifest: Manifest) -> None:
+        self._manifest = manifest
+        self._era: str | None = None  # "handshake" or "modern" by the client's first request; "sdk": not for us to say
+        self.kept: list[bytes] = []  #: lines for the SDK, in the order they came
+        self.answered: set[str | int] = set()
+        self.is_over = False  #: the client has the tools: what it asks next needs the SDK
+        self.is_waiting = False  #: something needs the SDK now
+
+    def take(self, line: bytes) -> bytes | None:
+        """The answer to a line; None where the SDK has to see it."""
+        message = _message(line)
+        if message is None or "method" not in message:
+            self.kept.append(line)
+            if line.strip():
+                self.is_waiting = True
+                self._era = self._era or "sdk"
+            return None
+        if "id" not in message:
+            self.kept.append(line)
+            return None
+        result = self._result(message)
+        if result is None:
+            self.kept.append(line)
+            self.is_waiting = True
+            self._era = self._era or "sdk"
+            return None
+        return (
+            json.dumps(
+                {"jsonrpc": "2.0", "id": message["id"], "result": result}, ensure_ascii=False, separators=(",", ":")
+            ).encode("utf-8", "surrogatepass")
+            + b"\n"
+        )
+
+    def _result(self, message: dict[str, Any]) -> dict[str, Any] | None:
+        method, params = message["method"], as_object(message.get("params", {}))
+        if set(message) - {"jsonrpc", "id", "method", "params"} or params is None:
+            return None
+        if method == "initialize":
+            return self._initialized(message, params)
+        if self._era == "handshake" and _is_plain(params):
+            if method == "ping":
+                return {}
+            if method == "tools/list":
+                self.is_over = True
+                return {"tools": self._manifest.tools}
+        if self._era in (None, "modern") and _is_enveloped(params, self._manifest.modern["versions"]):
+            return self._modern(message)
+        return None
+
+    def _initialized(self, message: dict[str, Any], params: dict[str, Any]) -> dict[str, Any] | None:
+        if self._era is not None or not _is_client(params):
+            return None
+        versions = self._manifest.handshake["versions"]
+        version = params["protocolVersion"] if params["protocolVersion"] in versions else versions[-1]
+        # The SDK gets the version that was agreed on: another release of it may know others.
+        self._keep({**message, "params": {**params, "protocolVersion": version}})
+        self._era = "handshake"
+        return {
+            "protocolVersion": version,
+            "capabilities": self._manifest.handshake["capabilities"],
+            "serverInfo": _INFO,
+            "instructions": self._manifest.instructions,
+        }
+
+    def _modern(self, message: dict[str, Any]) -> dict[str, Any] | None:
+        modern = self._manifest.modern
+        meta = {f"{_RESERVED}serverInfo": _INFO}
+        if message["method"] == "server/discover":
+            result = {
+                **modern["server/discover"],
+                "capabilities": modern["capabilities"],
+                "instructions": self._manifest.instructions,
+                "supportedVersions": modern["versions"],
+                "_meta": meta,
+            }
+        elif message["method"] == "tools/list":
+            self.is_over = True
+            result = {**modern["tools/list"], "tools": self._manifest.tools, "_meta": meta}
+        else:
+            return None
+        if self._era is None:
+            self._keep(message)  # the first request decides by which rules the SDK serves the rest
+            self._era = "modern"
+        return result
+
+    def _keep(self, message: dict[str, Any]) -> None:
+        self.kept.append(json.dumps(message).encode() + b"\n")
+        self.answered.add(message["id"])
+
+
+class Front:
+    """Serves stdin and stdout until the SDK is there."""
+
+    def __init__(self, manifest: Manifest, load: Callable[[], object], *, source: int = 0, sink: int = 1) -> None:
+        """`load`: loads the SDK, in a thread of its own."""
+        self._answers = Answers(manifest)
+        self._load = load
+        self._source, self._sink = source, sink
+        self._buffer = b""
+        self._failure: BaseException | None = None
+        self._loaded: int | None = None  # readable once the SDK is loaded, or failed to
+
+    def run(self) -> Handover | None:
+        """Answer what can be answered, until the SDK is loaded; None: the client is gone, and waits for nothing.
+
+        Raises:
+            BaseException: what `load` raised.
+        """
+        poll = select.poll()
+        poll.register(self._source, select.POLLIN)
+        is_open = True
+        while is_open or self._answers.is_waiting:
+            if self._loaded is None and (self._answers.is_waiting or self._answers.is_over):
+                poll.register(self._begin_loading(), select.POLLIN)
+            ready = dict(poll.poll(_SILENCE * 1000 if self._loaded is None else None))
+            if not ready:
+                poll.register(self._begin_loading(), select.POLLIN)
+            elif self._loaded in ready:
+                return self._handover()
+            elif not self._read():
+                poll.unregister(self._source)
+                is_open = False
+        return None
+
+    @property
+    def is_loading(self) -> bool:
+        """Whether the thread that loads the SDK is at it."""
+        return self._loaded is not None
+
+    def _read(self) -> bool:
+        """Take what is in the pipe; False at its end."""
+        try:
+            found = os.read(self._source, _READ)
+        except BlockingIOError:
+            return True
+        *lines, self._buffer = (self._buffer + found).split(b"\n")
+        for line in lines:
+            if (answer := self._answers.take(line + b"\n")) is not None:
+                self._write(answer)
+        if not found and self._buffer.strip():  # a last line without its end
+            self._answers.is_waiting = True
+        return bool(found)
+
+    def _write(self, answer: bytes) -> None:
+        left = memoryview(answer)
+        while left:
+            try:
+                left = left[os.write(self._sink, left) :]
+            except BlockingIOError:
+                writable = select.poll()
+                writable.register(self._sink, select.POLLOUT)
+                writable.poll()
+
+    def _begin_loading(self) -> int:
+        from threading import Thread
+
+        self._loaded, done = os.pipe2(os.O_CLOEXEC)
+
+        def load() -> None:
+            try:
+                self._load()
+            except BaseException as error:  # raised again where the server is run
+                self._failure = error
+            os.close(done)
+
+        Thread(target=load, name="mcp-sdk").start()
+        return self._loaded
+
+    def _handover(self) -> Handover:
+        assert self._loaded is not None
+        os.close(self._loaded)
+        if self._failure is not None:
+            raise self._failure
+        answers = self._answers
+        return Handover(b"".join(answers.kept) + self._buffer, frozenset(answers.answered))
+
+
+def _message(line: bytes) -> dict[str, Any] | None:
+    """A line as a request or notification; None if it is none, or not as plain as they are."""
+    if b"\\ud" in line.lower():
+        return None  # half a character, perhaps: the SDK knows
+    try:
+        found = as_object(json.loads(line.decode("utf-8"), object_pairs_hook=_once, parse_constant=_refused))
+    except (ValueError, RecursionError):
+        return None
+    if found is None or found.get("jsonrpc") != "2.0" or not isinstance(found.get("method", ""), str):
+        return None
+    return found if _is_id(found.get("id", 0)) else None
+
+
+def _is_id(value: object) -> bool:
+    if isinstance(value, str):
+        return True
+    return isinstance(value, int) and not isinstance(value, bool) and abs(value) <= _LARGEST_ID
+
+
+def _refused(constant: str) -> object:
+    raise ValueError(f"{constant} is not JSON")
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        raise ValueError("a key twice")
+    return found
+
+
+def _is_plain(params: Mapping[str, Any]) -> bool:
+    """Whether a request has nothing to say but its method; a token for progress is no more than that."""
+    return not set(params) - {"_meta"} and _is_meta(params.get("_meta", {}))
+
+
+def _is_meta(value: object) -> bool:
+    meta = as_object(value)
+    if meta is None or any(key.startswith(_RESERVED) for key in meta):
+        return False
+    return _is_id(meta.get("progressToken", ""))
+
+
+def _is_enveloped(params: Mapping[str, Any], versions: list[str]) -> bool:
+    """Whether a request without other parameters says who asks, by a protocol version that is served."""
+    meta = as_object(params.get("_meta"))
+    return (
+        meta is not None
+        and not set(params) - {"_meta"}
+        and meta.get(_VERSION) in versions
+        and _is_implementation(meta.get(_CLIENT))
+        and _is_capable(meta.get(_CAPABILITIES))
+        and _is_meta({key: value for key, value in meta.items() if key not in (_VERSION, _CLIENT, _CAPABILITIES)})
+    )
+
+
+def _is_client(params: Mapping[str, Any]) -> bool:
+    return (
+        not set(params) - {"protocolVersion", "capabilities", "clientInfo", "_meta"}
+        and isinstance(params.get("protocolVersion"), str)
+        and _is_implementation(params.get("clientInfo"))
+        and _is_capable(params.get("capabilities"))
+        and _is_meta(params.get("_meta", {}))
+    )
+
+
+def _is_implementation(value: object) -> bool:
+    """Whether it is a name, a version, and perhaps words on it."""
+    found = as_object(value)
+    if found is None or not {"name", "version"} <= set(found):
+        return False
+    known = {"name", "version", "title", "description", "websiteUrl"}
+    return not set(found) - known and all(isinstance(each, str) for each in found.values())
+
+
+def _is_capable(value: object) -> bool:
+    """Whether it is an object of objects of objects, as capabilities are; the one flag among them is true or false."""
+    found = as_object(value)
+    if found is None:
+        return False
+    for name, each in found.items():
+        capability = as_object(each)
+        if capability is None:
+            return False
+        for key, inner in capability.items():
+            if name == "roots" and key == "listChanged":
+                if not isinstance(inner, bool):
+                    return False
+            elif not _is_capable(inner) if name == "tasks" else as_object(inner) is None:
+                return False
+    return True
