@@ -32,7 +32,7 @@ async def _busy_list_answer(model: Model) -> tuple[str, str, dict[str, Any]]:
 def test_a_model_reads_the_answer_notices_and_waiting_mail_as_text_and_no_client_hides_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.delenv("TASKYARD_MCP_STRUCTURED")
+    monkeypatch.setenv("TASKYARD_MCP_STRUCTURED", "0")
 
     async def body(model: Model) -> None:
         assert all(tool.output_schema is None for tool in (await model.client.list_tools()).tools)
@@ -67,7 +67,7 @@ def test_data_says_all_that_the_text_does_and_no_record_of_a_notice() -> None:
 
 
 def test_an_error_is_text_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("TASKYARD_MCP_STRUCTURED")
+    monkeypatch.setenv("TASKYARD_MCP_STRUCTURED", "0")
 
     async def body(model: Model) -> None:
         said = await model.client.call_tool("TaskGet", {"taskId": "99"})

@@ -63,7 +63,8 @@ class Said:
 async def inside(*, agent: str | None = None, mode: Mode = "auto", patience: float = 20.0) -> AsyncIterator[Model]:
     """A client of a server in this process."""
     callers = OneCaller(agent=agent, list="demo", tasks_dir=None)
-    server = build(callers, config.load()._replace(mcp_patience=patience))
+    structured = os.environ.get("TASKYARD_MCP_STRUCTURED", "1") == "1"
+    server = build(callers, config.load()._replace(mcp_patience=patience, mcp_structured=structured))
     try:
         async with Client(server, mode=mode) as client:
             yield Model(client)
@@ -75,7 +76,8 @@ async def inside(*, agent: str | None = None, mode: Mode = "auto", patience: flo
 async def over_stdio(*words: str, mode: Mode = "auto", env: dict[str, str] | None = None) -> AsyncIterator[Model]:
     """A client of `taskyard mcp` in a process of its own."""
     home = Path(os.environ["TASKYARD_HOME"])
-    async with stdio_client(home, "--list", "demo", *words, env=env, mode=mode) as client:
+    structured = {"TASKYARD_MCP_STRUCTURED": os.environ.get("TASKYARD_MCP_STRUCTURED", "1")}
+    async with stdio_client(home, "--list", "demo", *words, env={**structured, **(env or {})}, mode=mode) as client:
         yield Model(client)
 
 
