@@ -12,7 +12,7 @@ import pytest
 
 from support.wait import until
 from support.watching import Watched, work
-from taskyard.engines.claude_stream import ClaudeStream
+from taskyard.engines.claude.engine import ClaudeStream
 from taskyard.engines.command import Command
 from taskyard.engines.engine import Brief
 

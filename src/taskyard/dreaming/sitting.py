@@ -193,7 +193,9 @@ class _Dream:
     def _command(self) -> tuple[str, ...]:
         """The program; Claude Code is allowed to edit the copy and to read the sessions beside it."""
         command = self._wish.command
-        if self._wish.engine != "claude-stream" or (command and os.path.basename(command[0]) != "claude"):
+        if self._wish.engine not in ("claude", "claude-stream") or (
+            command and os.path.basename(command[0]) != "claude"
+        ):
             return command
         command = command or ("claude",)
         mode = () if "--permission-mode" in command else ("--permission-mode", "acceptEdits")

@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 #: Ours, and where each lives.
 BUILTIN: Mapping[str, str] = {
     "command": "taskyard.engines.command:Command",
-    "claude-stream": "taskyard.engines.claude_stream:ClaudeStream",
+    "claude": "taskyard.engines.claude.engine:Claude",
+    "claude-stream": "taskyard.engines.claude.engine:ClaudeStream",
     "acp": "taskyard.engines.acp.engine:Acp",
     "model": "taskyard.engines.model.engine:Model",
 }

@@ -15,7 +15,7 @@ class Known(NamedTuple):
 
 
 KNOWN = (
-    Known("claude", "claude-stream", ("claude",), "Claude Code"),
+    Known("claude", "claude", ("claude",), "Claude Code"),
     Known("gemini", "command", ("gemini", "-p", "{prompt}"), "Gemini CLI"),
     Known("codex", "command", ("codex", "exec", "{prompt}"), "Codex CLI"),
     Known("opencode", "command", ("opencode", "run", "{prompt}"), "opencode"),
@@ -59,6 +59,7 @@ def engines_here(*, path: str | None = None) -> list[Found]:
     ours = [
         Found(name, name, _ABOUT.get(name, "an engine of a plug-in"), None, _missing_library(name))
         for name in engines.known()
+        if name not in {one.name for one in KNOWN}
     ]
     theirs: list[Found] = []
     for one in KNOWN:
@@ -92,7 +93,7 @@ def model_for(engine: str, wanted: str | None, *, usual: str) -> str | None:
 
 _ABOUT = {
     "command": "any program: the prompt in, its answer out (--command)",
-    "claude-stream": "programs that print their conversation as Claude Code does (--command, else claude)",
+    "claude-stream": "programs that print their conversation as Claude Code does (--command)",
     "acp": "programs that speak the Agent Client Protocol (--command)",
     "model": "any model, with tools of our own (--model provider:name)",
 }
