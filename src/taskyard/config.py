@@ -56,8 +56,11 @@ class Settings(NamedTuple):
     agent_day_tokens: int = 0  #: tokens all agents of a day may use together; the next one waits for another day
     agent_day_cost: float = 0.0  #: dollars they may cost together
     agent_model: str = ""  #: the model of the engine `model` if none is asked for, such as anthropic:claude-sonnet-4-5
-    agent_tools: bool = True  #: agents on the engines `acp` and `model` get the tools of `taskyard mcp`
+    agent_tools: bool = True  #: agents on the engines `claude`, `acp` and `model` get the tools of `taskyard mcp`
     agent_permissions: str = ""  #: what agents may do without asking: "ask", "edit", "work", "all"; "" = by the engine
+    ask_timeout: float = (
+        43_200.0  #: seconds a permission request waits: the morning can answer the evening; 0 = no limit
+    )
     agent_start: float = 60.0  #: seconds an agent's program has to say hello: some are fetched first
     agent_silence: float = 1800.0  #: seconds without a word in the middle of a turn: longer than tools take
     mcp_patience: float = 45.0  #: seconds a tool call waits for a command; clients give up after 60

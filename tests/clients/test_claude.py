@@ -5,18 +5,372 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from support import cli
-from support.job_cli import job_record
+from support.jobs import marked
 from support.model_api import Call, Calls, Cut, Fail, Hang, Limit, ModelApi, Say, Usage
 from support.wait import until
+from taskyard.clock import now_ms
+from taskyard.engines.claude.engine import Claude
+from taskyard.engines.engine import Brief, Said
+from taskyard.runtime.jobs import Jobs
+from taskyard.runtime.model import Job
 
 pytestmark = pytest.mark.client
 
-#: Seconds for a client to start and do something, on a machine that is busy.
+#: Seconds for the program to start and do something, on a busy machine.
 SOON = 40
+
+Model = Callable[..., ModelApi]
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where the agent works; without our tools, unless a test wants them."""
+    place = tmp_path / "work"
+    place.mkdir()
+    monkeypatch.chdir(place)
+    monkeypatch.setenv("TASKYARD_AGENT_TOOLS", "false")
+    monkeypatch.setenv("CLAUDE_CODE_MAX_RETRIES", "0")
+    return place
+
+
+@pytest.fixture
+def jobs() -> Iterator[Jobs]:
+    found = Jobs(os.environ["TASKYARD_HOME"])
+    yield found
+    found.stop(*[job.id for job in found.list()], grace=0.1)
+    found.close()
+
+
+def begun(*words: str) -> str:
+    """Start an agent in the background; its job's id."""
+    ran = cli.process("agent", "-d", "--engine", "claude", *words)
+    assert ran.code == 0, ran
+    return ran.out.strip()
+
+
+def asks(jobs: Jobs, job_id: str) -> str:
+    """Wait until it asks something; the question."""
+    until(lambda: jobs.get(job_id).needs_input or jobs.get(job_id).is_final, timeout=SOON, what="a question")
+    job = jobs.get(job_id)
+    assert not job.is_final, job
+    return str(job.facts["question"])
+
+
+def ended(jobs: Jobs, job_id: str) -> Job:
+    until(lambda: jobs.get(job_id).is_final, timeout=SOON, what="the end")
+    return jobs.get(job_id)
+
+
+def transcript(job: Job) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in Path(job.output_file).read_text("utf-8").splitlines()]
+
+
+# -- usage and progress ---------------------------------------------------------------------------
+
+
+@pytest.mark.req("K-02")
+def test_each_message_is_counted_once_and_the_cost_is_the_programs_own(model: Model, jobs: Jobs) -> None:
+    model(
+        Calls(
+            Call("Read", file_path="a.txt"),
+            Call("Write", file_path="a.txt", content="x"),
+            text="Both at once.",
+            usage=Usage(1000, 70, cached=600),
+        ),
+        Say("Done.", Usage(1500, 30, cached=1000)),
+    )
+    job = ended(jobs, begun("go"))
+    assert job.facts["result"] == "Done."
+    assert job.facts["usage"]["total_tokens"] == 1500 + 70 + 30  # type: ignore[index]
+    progress: Any = job.facts["progress"]
+    assert (progress["toolUseCount"], progress["lastActivity"]["toolName"]) == (2, "Write")
+    results = [line for line in transcript(job) if line["type"] == "result"]
+    assert job.facts["costUsd"] == pytest.approx(results[-1]["total_cost_usd"])
+    assert not [line for line in transcript(job) if line["type"] == "stream_event"]
+
+
+@pytest.mark.req("K-02")
+def test_a_resumed_conversation_is_the_same_one_and_counts_only_what_is_new(model: Model, jobs: Jobs) -> None:
+    api = model(Say("One.", Usage(1000, 50)))
+    first = ended(jobs, begun("Remember the word basalt."))
+    api.then(Say("Two.", Usage(1200, 60)))
+    second = _resumed(jobs, first.id)
+    assert second.facts["session"] == first.facts["session"]
+    assert "basalt" in api.turns[-1].text
+    assert second.facts["usage"]["total_tokens"] == 1260  # type: ignore[index]
+    assert second.facts["costUsd"] < 2 * first.facts["costUsd"]  # type: ignore[operator]  # numbers
+
+
+def _resumed(jobs: Jobs, job_id: str) -> Job:
+    ran = cli.process("agent", "-d", "And now?", "--resume", job_id)
+    assert ran.code == 0, ran
+    return ended(jobs, ran.out.strip())
+
+
+# -- permissions ----------------------------------------------------------------------------------
+
+
+@pytest.mark.req("Q-03")
+def test_by_default_it_edits_files_in_its_folder(model: Model, jobs: Jobs, folder: Path) -> None:
+    model(Call("Write", file_path=str(folder / "a.txt"), content="hello"), Say("Written."))
+    job = ended(jobs, begun("go"))
+    assert (job.status.value, (folder / "a.txt").read_text()) == ("completed", "hello")
+
+
+@pytest.mark.req("Q-03")
+def test_a_command_asks_and_runs_once_it_is_allowed(model: Model, jobs: Jobs, folder: Path) -> None:
+    model(Call("Bash", command="python3 -c \"open('made','w')\"", description="Make it"), Say("Made."))
+    job_id = begun("go")
+    question = asks(jobs, job_id)
+    assert "use Bash" in question
+    assert "open('made','w')" in question
+    assert not (folder / "made").exists()
+    assert cli.process("send", job_id, "y").code == 0
+    job = ended(jobs, job_id)
+    assert (job.status.value, job.facts["result"], (folder / "made").exists()) == ("completed", "Made.", True)
+    assert not job.needs_input
+
+
+@pytest.mark.req("Q-03")
+def test_always_holds_for_the_job_and_not_beyond(model: Model, jobs: Jobs, folder: Path) -> None:
+    command = Call("Bash", command="python3 -c 'print(1)' >> log", description="Add a line")
+    model(command, command, Say("Twice."))
+    job_id = begun("go")
+    asks(jobs, job_id)
+    cli.process("send", job_id, "a")
+    assert ended(jobs, job_id).facts["result"] == "Twice."
+    assert (folder / "log").read_text() == "1\n1\n"
+    assert not (folder / ".claude").exists()
+
+
+@pytest.mark.req("Q-03")
+def test_what_is_denied_is_not_done_and_the_model_reads_why(model: Model, jobs: Jobs, folder: Path) -> None:
+    api = model(Call("Bash", command="python3 -c \"open('made','w')\"", description="Make it"), Say("I could not."))
+    job_id = begun("go")
+    asks(jobs, job_id)
+    cli.process("send", job_id, "n use the Makefile")
+    job = ended(jobs, job_id)
+    assert not (folder / "made").exists()
+    assert "use the Makefile" in api.turns[-1].text
+    assert job.is_final
+
+
+@pytest.mark.req("Q-03")
+def test_a_request_that_nobody_answers_in_time_is_denied(
+    model: Model, jobs: Jobs, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TASKYARD_ASK_TIMEOUT", "0.5")
+    monkeypatch.setenv("TASKYARD_AGENT_SILENCE", "3")
+    api = model(Call("Bash", command="python3 -c \"open('made','w')\"", description="Make it"), Say("I could not."))
+    job = ended(jobs, begun("go"))
+    assert "Nobody answered within 0.5 s" in api.turns[-1].text
+    assert (job.is_final, (folder / "made").exists()) == (True, False)
+
+
+@pytest.mark.req("Q-03")
+def test_a_turn_whose_tools_were_refused_names_them_and_is_not_complete(model: Model, folder: Path) -> None:
+    model(
+        Calls(
+            Call("Bash", command="python3 -c 1", description="Run"),
+            Call("Bash", command="python3 -c 2", description="Run"),
+        ),
+        Say("I could not."),
+    )
+    said = turn(folder)
+    assert (said.text, said.refused, said.is_complete) == ("I could not.", ("Bash",), False)
+
+
+@pytest.mark.req("Q-03")
+@pytest.mark.parametrize("mode", ["work", "all"])
+def test_with_more_permissions_nothing_is_asked(model: Model, jobs: Jobs, folder: Path, mode: str) -> None:
+    model(Call("Bash", command="python3 -c \"open('made','w')\"", description="Make it"), Say("Made."))
+    job = ended(jobs, begun("go", "--permissions", mode))
+    assert (job.status.value, (folder / "made").exists()) == ("completed", True)
+
+
+def test_all_permissions_as_root_are_refused_before_the_start(model: Model, monkeypatch: pytest.MonkeyPatch) -> None:
+    if os.geteuid() != 0:
+        pytest.skip("the program refuses this to root alone")
+    model(Say("No."))
+    monkeypatch.delenv("IS_SANDBOX")
+    ran = cli.process("agent", "go", "--engine", "claude", "--permissions", "all")
+    assert ran.code != 0
+    assert "IS_SANDBOX" in ran.err
+
+
+@pytest.mark.req("Q-03")
+def test_the_models_own_question_is_answered_by_a_person(model: Model, jobs: Jobs) -> None:
+    options = [{"label": "Red", "description": "warm"}, {"label": "Blue", "description": "cold"}]
+    asked = {"question": "Which colour?", "header": "Colour", "options": options, "multiSelect": False}
+    api = model(Call("AskUserQuestion", questions=[asked]), Say("Blue it is."))
+    job_id = begun("go")
+    assert "1. Red: warm\n2. Blue: cold" in asks(jobs, job_id)
+    cli.process("send", job_id, "2")
+    assert ended(jobs, job_id).facts["result"] == "Blue it is."
+    assert '"Which colour?"="Blue"' in api.turns[-1].text.replace("\\", "")
+
+
+# -- messages, stop -------------------------------------------------------------------------------
+
+
+@pytest.mark.req("K-02")
+def test_a_message_reaches_it_while_it_works(model: Model, jobs: Jobs, folder: Path) -> None:
+    wait = "touch began; while [ ! -e go ]; do sleep 0.05; done"
+    api = model(Call("Bash", command=wait, description="Wait"), Say("Heard."))
+    job_id = begun("go", "--permissions", "work")
+    until(lambda: (folder / "began").exists(), timeout=SOON)
+    assert cli.process("send", job_id, "Use the blue one.").code == 0
+    until(lambda: '"Use the blue one."' in Path(jobs.get(job_id).output_file).read_text("utf-8"), timeout=SOON)
+    (folder / "go").touch()
+    job = ended(jobs, job_id)
+    assert job.status.value == "completed"
+    assert any("Use the blue one." in turn.text for turn in api.turns[1:])
+
+
+@pytest.mark.req("R-01")
+def test_stopped_in_the_middle_nothing_of_it_is_left(model: Model, jobs: Jobs, folder: Path) -> None:
+    word = f"sleep-{time.time_ns()}"
+    model(Call("Bash", command=f"touch began; exec -a {word} sleep 600", description="Wait"), Say("No."))
+    job_id = begun("go", "--permissions", "work")
+    until(lambda: (folder / "began").exists() and marked(word), timeout=SOON)
+    assert cli.process("stop", job_id).code == 0
+    assert jobs.get(job_id).status.value == "killed"
+    until(lambda: not marked(word))
+
+
+# -- what goes wrong ------------------------------------------------------------------------------
+
+
+class _Watcher:
+    """Keeps what the engine tells."""
+
+    def __init__(self) -> None:
+        self.lines: list[dict[str, Any]] = []
+        self.waits: list[float] = []
+
+    def record(self, line: Any) -> None:
+        self.lines.append(dict(line))
+
+    def used_tool(self, name: str, given: Any) -> None: ...
+
+    def used_tokens(self, usage: Any) -> None: ...
+
+    def costs(self, usd: float) -> None: ...
+
+    def limited(self, seconds: float, why: str) -> None:
+        self.waits.append(seconds)
+
+    async def ask(self, question: str) -> str | None:
+        return None
+
+    async def messages(self) -> AsyncIterator[str]:
+        nothing: tuple[str, ...] = ()
+        for text in nothing:
+            yield text
+
+
+def turn(folder: Path, watcher: _Watcher | None = None, engine: Claude | None = None) -> Said:
+    import asyncio
+
+    brief = Brief("go", str(folder), dict(os.environ), own_tools=False)
+    return asyncio.run((engine or Claude()).work(brief, watcher or _Watcher()))
+
+
+@pytest.mark.req("Q-01")
+def test_a_used_up_quota_is_a_rate_limit_until_it_resets(
+    model: Model, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    api = model(Limit(3600))
+    monkeypatch.delenv("ANTHROPIC_API_KEY")
+    monkeypatch.setenv("CLAUDE_CODE_OAUTH_TOKEN", "sk-ant-oat01-test")
+    engine, before = Claude(), now_ms()
+    said = turn(folder, engine=engine)
+    assert said.rate_limit is not None
+    assert said.rate_limit.provider == "anthropic"
+    assert said.rate_limit.until_ms is not None
+    assert abs(said.rate_limit.until_ms - before - 3_600_000) < 60_000
+    assert "5-hour limit" in said.rate_limit.reason
+    api.then(Say("Now it works."))
+    assert turn(folder, engine=engine) == Said("Now it works.")  # the same conversation
+
+
+@pytest.mark.req("Q-01")
+@pytest.mark.parametrize(("status", "is_limit"), [(429, True), (529, True), (500, False)])
+def test_errors_of_the_server_are_limits_or_can_be_retried(
+    model: Model, folder: Path, status: int, is_limit: bool
+) -> None:
+    model(Fail(status))
+    said = turn(folder)
+    assert (said.rate_limit is not None, said.is_retryable, said.is_complete) == (is_limit, True, False)
+    assert str(status) in said.error
+
+
+@pytest.mark.req("Q-01")
+def test_the_wait_before_a_retry_is_shown(model: Model, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CLAUDE_CODE_MAX_RETRIES", "2")
+    model(Fail(429, headers={"retry-after": "1"}), Say("Through."))
+    watcher = _Watcher()
+    assert turn(folder, watcher) == Said("Through.")
+    assert watcher.waits == [1.0]
+
+
+def test_no_credit_is_final(model: Model, folder: Path) -> None:
+    model(Fail(400, "Your credit balance is too low to access the Anthropic API."))
+    said = turn(folder)
+    assert (said.rate_limit, said.is_retryable) == (None, False)
+    assert "Credit balance is too low" in said.error
+
+
+def test_a_cut_stream_is_an_error_that_can_be_retried(model: Model, folder: Path) -> None:
+    model(Cut())
+    said = turn(folder)
+    assert said.error, said
+    assert (said.is_retryable, said.rate_limit) == (True, None), said
+
+
+def test_silence_in_the_middle_of_a_turn_ends_it(model: Model, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TASKYARD_AGENT_SILENCE", "3")
+    model(Hang())
+    said = turn(folder)
+    assert ("said nothing for 3 s" in said.error, said.is_retryable) == (True, True)
+
+
+# -- our tools ------------------------------------------------------------------------------------
+
+
+@pytest.mark.req("Q-03", "T-01")
+def test_our_tools_are_in_its_first_request_and_act_under_its_name(
+    model: Model, jobs: Jobs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TASKYARD_AGENT_TOOLS", "true")
+    api = model(Call("mcp__taskyard__TaskCreate", subject="Paint", description="Blue"), Say("Added."))
+    job = ended(jobs, begun("go", "--name", "ada"))
+    assert job.facts["result"] == "Added.", job
+    assert {"mcp__taskyard__TaskCreate", "mcp__taskyard__ReadMail"} <= set(api.turns[0].tools)
+    (task,) = cli.process("task", "list", "--json").data
+    assert task["subject"] == "Paint"
+    assert "ada" in cli.process("task", "log", "--json").out
+
+
+@pytest.mark.req("Q-03")
+def test_tools_of_ours_that_run_commands_ask_like_its_own(
+    model: Model, jobs: Jobs, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TASKYARD_AGENT_TOOLS", "true")
+    model(Call("mcp__taskyard__Bash", command="touch made"), Say("Done."))
+    job_id = begun("go")
+    assert "mcp__taskyard__Bash" in asks(jobs, job_id)
+    assert not (folder / "made").exists()
+
+
+def test_without_agent_tools_it_gets_none_of_ours(model: Model, jobs: Jobs) -> None:
+    api = model(Say("Hello."))
+    ended(jobs, begun("go"))
+    assert not [name for name in api.turns[0].tools if "taskyard" in name]

@@ -153,6 +153,8 @@ class Agent(NamedTuple):
         told = prompt if prompt is not None else self.prompt
         settings = config.load()
         permissions = self.permissions or settings.agent_permissions
+        if permissions:
+            env["TASKYARD_AGENT_PERMISSIONS"] = permissions  # agents that it starts may do no more by default
         return Brief(told, cwd, env, self.model, command, own_tools=settings.agent_tools, permissions=permissions)
 
     def _check(self) -> None:

@@ -41,6 +41,8 @@ def reply(step: Step, body: Any) -> Reply:
         return _error(429, "This request would exceed your account's rate limit. Please try again later.", headers)
     if isinstance(step, Fail):
         return _error(step.status, step.message, dict(step.headers))
+    if isinstance(step, (Cut, Hang)) and not body.get("stream"):
+        return Reply(then="cut" if isinstance(step, Cut) else "hang")
     message = _message(step, body)
     if body.get("stream"):
         return _stream(step, message)

@@ -131,6 +131,11 @@ class _Handler(BaseHTTPRequestHandler):
         self._send(self.server.api.answer(path, dict(self.headers.items()), body))
 
     def _send(self, reply: Reply) -> None:
+        if reply.then and not reply.events:
+            if reply.then == "hang":
+                self.server.api.over.wait()
+            self.close_connection = True
+            return
         self.send_response(reply.status)
         for name, value in reply.headers.items():
             self.send_header(name, value)

@@ -32,21 +32,26 @@ HARMLESS_TOOLS = (
 #: The words by which a command line sets a permission mode itself.
 _MODES = ("--permission-mode", "--dangerously-skip-permissions", "--allow-dangerously-skip-permissions")
 
-_FLAGS = {"ask": (), "edit": ("--permission-mode", "acceptEdits"), "full": ("--permission-mode", "bypassPermissions")}
+#: The mode where none is set: it can ask, so commands do.
+_DEFAULT = "edit"
+
+_EDITS = ("--permission-mode", "acceptEdits")
+_FLAGS = {"ask": (), "edit": _EDITS, "work": _EDITS, "all": ("--permission-mode", "bypassPermissions")}
 
 
 def words(brief: Brief, *, session: str | None, allowed: Iterable[str] = ()) -> list[str]:
     """The options that follow the program's own words; `allowed` are rules granted earlier in this job."""
     command = brief.command
-    rules = list(allowed)
-    mode = () if _names(command, _MODES) else _FLAGS[brief.permissions]
+    permissions = brief.permissions or _DEFAULT
+    rules = ["Bash", *allowed] if permissions == "work" else list(allowed)
+    mode = () if _names(command, _MODES) else _FLAGS[permissions]
     prompts = () if _names(command, PROMPTS[:1]) else PROMPTS
     model = ("--model", brief.model) if brief.model else ()
     resumed = ("--resume", session) if session else ()
     server: tuple[str, ...] = ()
     if brief.own_tools and own_server.is_there():
         server = ("--mcp-config", config(brief))
-        own = ("*",) if brief.permissions == "full" else HARMLESS_TOOLS
+        own = ("*",) if permissions in ("work", "all") else HARMLESS_TOOLS
         rules = [*(f"mcp__{SERVER}__{tool}" for tool in own), *rules]
     granted = ("--allowedTools", *rules) if rules else ()
     return [*STREAM, *CONTROL, *prompts, *mode, *model, *resumed, *server, *granted]
@@ -71,9 +76,9 @@ def check(brief: Brief) -> None:
         UsageError: all permissions, as root, outside a sandbox.
     """
     is_root = os.geteuid() == 0 and brief.env.get("IS_SANDBOX") != "1"
-    if brief.permissions == "full" and is_root and not _names(brief.command, _MODES):
+    if brief.permissions == "all" and is_root and not _names(brief.command, _MODES):
         raise UsageError(
-            "Claude Code refuses to run with full permissions as root. Use `--permissions edit`, run as another user,"
+            "Claude Code refuses to run with all permissions as root. Use `--permissions work`, run as another user,"
             " or set IS_SANDBOX=1 if this machine is a sandbox."
         )
 

@@ -20,6 +20,7 @@ from taskyard.engines.claude import arguments, permission
 from taskyard.engines.claude.stream import Stream
 from taskyard.engines.engine import Said
 from taskyard.engines.process import Program
+from taskyard.shapes import as_object
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -256,8 +257,7 @@ async def _after(before: list[asyncio.Task[None]], act: Coroutine[object, object
 
 
 def _wants_permission(message: Mapping[str, object]) -> bool:
-    request = message.get("request")
-    return isinstance(request, dict) and request.get("subtype") == "can_use_tool"
+    return (as_object(message.get("request")) or {}).get("subtype") == "can_use_tool"
 
 
 def _user(text: str) -> dict[str, object]:

@@ -6,7 +6,7 @@ import re
 
 from taskyard.engines.engine import RateLimit
 from taskyard.harmless import safe
-from taskyard.shapes import as_object, as_text
+from taskyard.shapes import as_list, as_object, as_text
 from taskyard.typed import NamedTuple
 
 TYPE_CHECKING = False
@@ -23,7 +23,7 @@ _FARTHEST_MS = 32 * 86_400_000
 _LONGEST = 1_000
 
 _RATE_KINDS = ("rate_limit", "rate_limit_error", "overloaded", "overloaded_error", "usage_limit_reached")
-_RETRYABLE_KINDS = ("server_error", "api_error", "connection_failed", "timeout_error")
+_RETRYABLE_KINDS = ("server_error", "api_error", "connection_failed", "timeout_error", "malformed_tool_use_exhausted")
 _FINAL_KINDS = (
     "billing_error",
     "authentication_failed",
@@ -49,7 +49,7 @@ _RETRYABLE_TEXT = re.compile(
 _EPOCH = re.compile(r"limit reached\|(\d{10,13})(?!\d)")
 _RESETS = re.compile(
     r"resets?\s+(?:at\s+)?(?:(?P<month>[A-Z][a-z]{2})[a-z]*\.?\s+(?P<day>\d{1,2})(?:,|\s+at)?\s+)?"
-    r"(?P<hour>\d{1,2})(?::(?P<minute>\d{2}))?\s*(?P<half>am|pm)?\s*(?:\((?P<zone>[A-Za-z0-9_+/-]{1,60})\))?"
+    r"(?P<hour>\d{1,2})(?::(?P<minute>\d{2}))?\s*(?P<half>am|pm)?\s*(?:\((?P<zone>[^()]{1,60})\))?"
 )
 _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 
@@ -132,8 +132,7 @@ def rejected_until(info: Mapping[str, object]) -> int | None:
 
 def fault_of(result: Mapping[str, object], spoken: Mapping[str, object], resets_ms: int | None) -> Fault:
     """What a failed result says, with the error message printed before it (`spoken`)."""
-    errors = result.get("errors")
-    listed = "; ".join(one for one in errors if isinstance(one, str)) if isinstance(errors, list) else ""
+    listed = "; ".join(as_text(one) for one in as_list(result.get("errors")) or [])
     text = as_text(result.get("result")) or listed or as_text(result.get("subtype")) or "it failed"
     status = next(
         (at for at in (result.get("api_error_status"), spoken.get("api_error_status")) if type(at) is int), None
