@@ -15,7 +15,7 @@ from taskyard import config, paths
 from taskyard.errors import BadValue, Damaged, StorageError
 from taskyard.places import chosen_store, files_of, folder_of, store_of
 from taskyard.surroundings import project_here
-from taskyard.tasklist.doctor import Doctor, Finding
+from taskyard.tasklist.doctor import Doctor, Finding, Repair
 from taskyard.tasklist.doctor.check_claude import check_claude
 
 TYPE_CHECKING = False
@@ -44,6 +44,7 @@ def doctor(
             yield from _sinks()
         yield from check_claude(paths.claude_folder())
         yield from _jobs()
+        yield from _supervisors()
         for problem in load(project_here()).problems:
             yield Finding("hooks", problem.file, problem.text, "mend it; the other hooks are in force")
 
@@ -53,9 +54,9 @@ def doctor(
         from taskyard.checkup.shared import SharedDoctor
 
         store = store_of(chosen, folder, name, settings, None)
-        return SharedDoctor(chosen, store, settings, paths.home(), by=agent, beyond=beyond)
+        return SharedDoctor(chosen, store, settings, paths.home(), by=agent, beyond=beyond, treatments=_TREATMENTS)
     files = files_of(folder, name, settings, foreign_writers)
-    return Doctor(files, paths.home(), by=agent, beyond=beyond)
+    return Doctor(files, paths.home(), by=agent, beyond=beyond, treatments=_TREATMENTS)
 
 
 def _jobs() -> Iterator[Finding]:
@@ -72,6 +73,29 @@ def _jobs() -> Iterator[Finding]:
         yield Finding(
             "damaged-job", error.path, _sentence(error.why), "put the folder back, or remove what is in its place"
         )
+
+
+def _supervisors() -> Iterator[Finding]:
+    """Jobs whose limits nobody enforces."""
+    from taskyard.runtime.looking import stopped_supervisors
+
+    try:
+        for job_id, pid in stopped_supervisors(paths.home()):
+            why = f"Process {pid} is stopped by a signal: no time limit or output cap of the job is enforced."
+            yield Finding("stopped-supervisor", f"{paths.home()}/jobs/{job_id}", why, "send it SIGCONT")
+    except StorageError:
+        return  # the folder of all jobs: `damaged-job` says so
+
+
+def _resume(finding: Finding) -> Repair | None:
+    from taskyard.runtime.folder import JobFolder
+    from taskyard.runtime.liveness import resume_supervisor
+
+    folder = JobFolder(paths.home(), os.path.basename(finding.file))
+    return Repair(finding.name, finding.file, "sent SIGCONT") if resume_supervisor(folder) else None
+
+
+_TREATMENTS = {"stopped-supervisor": _resume}
 
 
 def _sentence(why: str) -> str:

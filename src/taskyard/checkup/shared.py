@@ -40,14 +40,16 @@ class SharedDoctor:
         *,
         by: str | None = None,
         beyond: Callable[[], Iterable[Finding]] = tuple,
+        treatments: Mapping[str, Treatment] | None = None,
     ) -> None:
-        """`beyond` finds what is wrong outside both: hooks, settings, Claude Code's teams."""
+        """`beyond` finds what is wrong outside both: hooks, settings, Claude Code's teams; `treatments` repair it."""
         self._database = database(address, patience=settings.database_patience)
         self._lists = ListsInDatabase(address, settings)
         self._store = store
         self._home = home
         self._by = by
         self._beyond = beyond
+        self._beyond_treatments = treatments or {}
         self.refused: list[tuple[Finding, TaskyardError]] = []  #: repairs the last `repair` could not do, and why
 
     @property
@@ -135,6 +137,7 @@ class SharedDoctor:
             "dead-holder": self._release,
             "low-mark": self._raise_mark,
             "open-permissions": close_to_others,
+            **self._beyond_treatments,
         }
 
     def _adjusted(self, finding: Finding, rule: Callable[[Facts], Task]) -> Repair | None:

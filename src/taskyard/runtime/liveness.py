@@ -6,6 +6,10 @@ import fcntl
 import os
 import struct
 
+from taskyard.disk.processes import stat_fields
+from taskyard.runtime.keeper.control import name_of_keeper
+from taskyard.runtime.keeper.signals import signal
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from taskyard.runtime.folder import JobFolder
@@ -42,6 +46,44 @@ def host(folder: JobFolder) -> None:
 def host_no_longer(folder: JobFolder) -> None:
     """The job has ended, and its lock is given back."""
     _hosted.pop(folder.lock, None)
+
+
+def is_stopped(pid: int) -> bool:
+    """Whether a process was stopped by a signal: a supervisor in that state enforces no limit and takes no request."""
+    fields = stat_fields(str(pid)) if pid else None
+    return fields is not None and fields[0] in ("T", "t")
+
+
+def is_supervisor(pid: int, job_id: str) -> bool:
+    """Whether a process is called as the supervisor of a job is."""
+    try:
+        with open(f"/proc/{pid}/comm", encoding="utf-8", errors="replace") as file:
+            return file.read().rstrip("\n") == name_of_keeper(job_id)
+    except OSError:
+        return False  # it ended meanwhile
+
+
+def resume_supervisor(folder: JobFolder) -> bool:
+    """Send SIGCONT to the job's supervisor if a signal has stopped it; whether that was done.
+
+    A program that a job lives in is left as it is: its user may have stopped it.
+    """
+    pid = keeper_of(folder)
+    if not pid or not is_stopped(pid) or not is_supervisor(pid, folder.id):
+        return False
+    try:
+        fd = os.pidfd_open(pid)
+    except OSError:
+        return False
+    try:
+        if keeper_of(folder) != pid:  # the number is another's by now
+            return False
+        signal.pidfd_send_signal(fd, signal.SIGCONT)
+    except OSError:
+        return False  # it ended meanwhile, or belongs to another user
+    finally:
+        os.close(fd)
+    return True
 
 
 def keeper_of(folder: JobFolder) -> int | None:

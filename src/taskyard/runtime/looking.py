@@ -20,7 +20,7 @@ from taskyard.runtime import ending, resuming
 from taskyard.runtime.ended import remembered
 from taskyard.runtime.folder import JobFolder, is_there, living_folder
 from taskyard.runtime.ids import is_job_id
-from taskyard.runtime.liveness import keeper_of
+from taskyard.runtime.liveness import is_stopped, is_supervisor, keeper_of
 from taskyard.runtime.model import End, Job, JobStatus
 from taskyard.runtime.records import end_from_json, job_from_json
 from taskyard.shapes import as_object
@@ -94,8 +94,17 @@ def glance(home: str, job_id: str) -> Job | None:
     end = _end_of(folder)
     if end is not None and end is not _UNREADABLE:
         return _job(folder, _record(folder), end.status, end)
-    is_kept = keeper_of(folder) is not None or resuming.goes_on(folder, _record(folder) or {})
-    return _living(folder) if is_kept else None
+    keeper = keeper_of(folder)
+    is_kept = keeper is not None or resuming.goes_on(folder, _record(folder) or {})
+    return _supervised(_living(folder), keeper or 0) if is_kept else None
+
+
+def stopped_supervisors(home: str) -> Iterator[tuple[str, int]]:
+    """The jobs whose supervisor was stopped by a signal, each with the supervisor's pid."""
+    for name in living_names(home):
+        keeper = keeper_of(JobFolder(home, name))
+        if keeper and is_stopped(keeper) and is_supervisor(keeper, name):
+            yield name, keeper
 
 
 def settle_all(home: str) -> None:
@@ -142,8 +151,8 @@ def _look(folder: JobFolder, *, even_ended: bool = True) -> Job | None:
         end = _end_of(folder)
         if end is not None and end is not _UNREADABLE:
             return _over(folder, end, even_ended=even_ended)
-        if keeper_of(folder) is not None:
-            return _living(folder)
+        if (keeper := keeper_of(folder)) is not None:
+            return _supervised(_living(folder), keeper)
         if end is not None:
             return _over(folder, end, even_ended=even_ended)
         record = _record(folder)
@@ -199,6 +208,19 @@ def _finish(folder: JobFolder) -> None:
 def _living(folder: JobFolder) -> Job:
     record = _record(folder)
     return _job(folder, record, JobStatus.PENDING if (record or {}).get("waitsFor") else JobStatus.RUNNING)
+
+
+def _supervised(job: Job, keeper: int) -> Job:
+    """A living job, with what is wrong if its supervisor does not run."""
+    if keeper == os.getpid() or not is_stopped(keeper):
+        return job
+    why = f"the program it runs in (process {keeper}) is stopped by a signal: continue it with `kill -CONT {keeper}`"
+    if is_supervisor(keeper, job.id):
+        why = (
+            f"its supervisor (process {keeper}) is stopped by a signal, so no time limit or output cap is enforced: "
+            "`taskyard doctor --fix` resumes it"
+        )
+    return job._replace(is_disconnected=True, facts={**job.facts, "disconnected": {"why": why}})
 
 
 def _taken_up(folder: JobFolder, record: dict[str, object]) -> Job:

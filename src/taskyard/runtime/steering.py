@@ -10,9 +10,9 @@ from taskyard.errors import BadText, Busy, JobEnded
 from taskyard.names import check_number
 from taskyard.runtime.folder import JobFolder
 from taskyard.runtime.input_pipe import InputPipe
-from taskyard.runtime.keeper.control import LONGEST, name_of_keeper
+from taskyard.runtime.keeper.control import LONGEST
 from taskyard.runtime.keeper.others import encoded, send
-from taskyard.runtime.liveness import keeper_of
+from taskyard.runtime.liveness import is_supervisor, keeper_of
 from taskyard.runtime.looking import look
 from taskyard.runtime.model import Job
 from taskyard.runtime.telling import PERSON
@@ -82,9 +82,8 @@ def _signal(folder: JobFolder) -> None:
     if fd is None:
         return  # it has ended
     try:
-        with open(f"/proc/{keeper_of(folder)}/comm", encoding="utf-8", errors="replace") as file:
-            if file.read().rstrip("\n") == name_of_keeper(folder.id):
-                signal.pidfd_send_signal(fd, signal.SIGTERM)
+        if is_supervisor(keeper_of(folder) or 0, folder.id):
+            signal.pidfd_send_signal(fd, signal.SIGTERM)
     except OSError:
         pass  # it ended meanwhile
     finally:

@@ -6,7 +6,7 @@ import sys
 
 from taskyard.cli.command import Command
 from taskyard.cli.job.shared import EXITS, as_our_fault, exit_code, jobs_of, one_job, one_or_all
-from taskyard.cli.output import answer, is_terminal, style
+from taskyard.cli.output import answer, is_terminal, say, style
 from taskyard.cli.values import seconds_or_none
 from taskyard.errors import Conflict, JobNotBegun, UsageError
 from taskyard.runtime.model import JobStatus
@@ -37,6 +37,7 @@ def _wait_arguments(parser: Parser) -> None:
 
 def _wait(args: Args) -> int:
     jobs = jobs_of(args)
+    _warn_of_stopped(args, jobs.home)
     found = jobs.wait_all(args.ids, timeout=args.timeout)
     printed = [jobs.output(job.id) for job in found] if args.output else []
     answer(
@@ -46,6 +47,19 @@ def _wait(args: Args) -> int:
         ids=args.ids,
     )
     return exit_code(found)
+
+
+def _warn_of_stopped(args: Args, home: str) -> None:
+    """Say which of the jobs cannot end by themselves, since their supervisors are stopped."""
+    from taskyard.runtime.looking import stopped_supervisors
+
+    for job_id, pid in stopped_supervisors(home):
+        if job_id in args.ids:
+            say(
+                args,
+                f"The supervisor of {job_id} (process {pid}) is stopped by a signal: its end is not noticed, and "
+                "no limit is enforced. Resume it: taskyard doctor --fix",
+            )
 
 
 def _waited(found: Sequence[Job], printed: Sequence[TaskOutput]) -> list[dict[str, object]]:

@@ -14,7 +14,7 @@ from taskyard.errors import StorageError
 from taskyard.runtime.ending import read
 from taskyard.runtime.folder import JobFolder
 from taskyard.runtime.ids import is_job_id
-from taskyard.runtime.liveness import keeper_of
+from taskyard.runtime.liveness import keeper_of, resume_supervisor
 from taskyard.typed import NamedTuple
 
 TYPE_CHECKING = False
@@ -95,7 +95,8 @@ class Others:
 
 
 def send(folder: JobFolder, wish: Mapping[str, object]) -> bool:
-    """Say something to a job's keeper; False if it does not live."""
+    """Say something to a job's keeper, which is resumed first if a signal has stopped it; False if it does not live."""
+    resume_supervisor(folder)
     try:
         fd = os.open(folder.control, os.O_WRONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
     except OSError:

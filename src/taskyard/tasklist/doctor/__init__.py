@@ -37,13 +37,20 @@ class Doctor:
     """Looks after one list, and Taskyard's own state."""
 
     def __init__(
-        self, files: ListFiles, home: str, *, by: str | None = None, beyond: Callable[[], Iterable[Finding]] = tuple
+        self,
+        files: ListFiles,
+        home: str,
+        *,
+        by: str | None = None,
+        beyond: Callable[[], Iterable[Finding]] = tuple,
+        treatments: Mapping[str, Treatment] | None = None,
     ) -> None:
-        """`beyond` finds what is wrong outside both: hooks, settings, Claude Code's teams."""
+        """`beyond` finds what is wrong outside both: hooks, settings, Claude Code's teams; `treatments` repair it."""
         self._files = files
         self._home = home
         self._by = by
         self._beyond = beyond
+        self._beyond_treatments = treatments or {}
         self.refused: list[tuple[Finding, TaskyardError]] = []  #: repairs the last `repair` could not do, and why
 
     @property
@@ -130,6 +137,7 @@ class Doctor:
             "dead-holder": ours.dead_holder,
             "ledger": ours.ledger,
             "open-permissions": close_to_others,
+            **self._beyond_treatments,
         }
 
     def _put_draft_away(self, finding: Finding, of_list: Treatment) -> Repair | None:

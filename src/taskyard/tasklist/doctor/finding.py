@@ -52,6 +52,7 @@ KINDS: Mapping[str, Kind] = {
     "damaged-record": Kind("A record of teams or trust cannot be read"),
     "damaged-claude-team": Kind("Claude Code's record of a team cannot be read"),
     "damaged-claude-inbox": Kind("An inbox of Claude Code's cannot be read"),
+    "stopped-supervisor": Kind("A job's supervisor is stopped by a signal", can_fix=True, is_safe=True),
     "damaged-job": Kind("A job's folder does not say what the job is, or how it ended"),
     "clock-skew": Kind("This machine's clock and the database's differ", is_note=True),
     "network-fs": Kind("The list is on a network file system", is_note=True),
