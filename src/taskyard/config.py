@@ -37,6 +37,9 @@ class Settings(NamedTuple):
     job_starts_per_minute: int = 0  #: jobs that may begin within any minute; 0 = as many as like
     background_key: str = ""  #: moves an attached run to the background; "" = Ctrl+B, in tmux Ctrl+]; "off" = none does
     stall_after: float = 45.0  #: seconds of silence after which a job that asked something counts as waiting
+    prompt_after: float = (
+        10.0  #: the same for a job that is blocked reading its input after a line without a newline; 0 = off
+    )
     stalled_after: float = 60.0  #: seconds without progress while working before a member counts as stalled
     job_store_quota: int = 10_000_000_000  #: bytes all jobs may take on disk: a hundred outputs at their cap
     event_segments: int = (

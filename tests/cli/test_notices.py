@@ -133,14 +133,32 @@ def test_a_bad_request_ends_with_the_code_of_its_class(words: tuple[str, ...], c
     assert (ran.code, ran.error["code"]) == (code, name)
 
 
-def test_what_was_never_taken_cannot_be_acknowledged(home: str) -> None:
+@pytest.mark.req("Q-11")
+def test_a_notice_that_waits_is_marked_as_read_without_being_taken_first(home: str) -> None:
     end_job(home)
     (notice_id,) = taskyard("notices", "-q").lines
 
-    ran = taskyard("notices", "ack", notice_id, "--json")
+    assert taskyard("notices", "ack", notice_id, "--json").data == [{"id": notice_id, "state": "acknowledged"}]
+    assert taskyard("notices", "-q").lines == []
+    assert taskyard("notices", "ack", notice_id, "--json").data[0]["state"] == "already_acknowledged"
 
-    assert (ran.code, ran.error["code"]) == (5, "conflict")
-    assert taskyard("notices", "-q").lines == [notice_id]
+
+@pytest.mark.req("Q-11")
+def test_a_person_reads_and_clears_all_notices_in_one_step(home: str) -> None:
+    first, second = end_job(home), end_job(home)
+
+    ran = taskyard("notices", "clear")
+
+    assert first in ran.out and second in ran.out and "Marked as read: 2." in ran.out
+    assert taskyard("notices", "-q").lines == []
+    assert taskyard("notices", "clear").out == "No notices for me.\n"
+
+
+def test_an_agent_does_not_clear_notices(home: str) -> None:
+    end_job(home, "ada")
+
+    assert taskyard("notices", "clear", "--by", "ada").code == 2
+    assert len(taskyard("notices", "--by", "ada", "-q").lines) == 1
 
 
 @pytest.mark.req("B-05")

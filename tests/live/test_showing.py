@@ -364,3 +364,32 @@ def test_the_pill_counts_what_lives_after_any_sequence_of_acts(yard: taskyard.Ya
         until_shown(view, lambda snapshot: snapshot.pill.running == living_of(yard, mine))
     yard.jobs.stop(*mine)
     until_shown(view, lambda snapshot: snapshot.pill.text == "")
+
+
+@pytest.mark.req("Q-11")
+def test_jobs_of_other_projects_are_counted_and_shown_on_request(
+    yard: taskyard.Yard, live: Live, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    view = live.watch()
+    here = yard.jobs.start(taskyard.Shell("sleep 60"))
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    there = yard.jobs.start(taskyard.Shell("sleep 60"))
+
+    shown = until_shown(view, lambda seen: seen.jobs and seen.elsewhere)
+    assert ([job.id for job in shown.jobs], shown.elsewhere) == ([here.id], 1)
+
+    view.show_everywhere(True)
+    shown = until_shown(view, lambda seen: len(seen.jobs) == 2)
+    assert {job.id for job in shown.jobs} == {here.id, there.id} and not shown.elsewhere
+
+
+@pytest.mark.req("Q-11")
+def test_an_ended_job_that_is_dismissed_elsewhere_leaves_the_view(yard: taskyard.Yard, live: Live) -> None:
+    view = live.watch()
+    job = yard.jobs.run(taskyard.Shell("exit 1"), timeout=20)
+    until_shown(view, lambda seen: [one.id for one in seen.jobs] == [job.id])
+
+    yard.jobs.dismiss(job.id)
+
+    until_shown(view, lambda seen: not seen.jobs)

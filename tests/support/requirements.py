@@ -1,15 +1,16 @@
 """
-What the requirements page promises, and which tests say that they prove it.
+What the requirements page promises, and which tests prove it.
 
 Tests are read, not run: `@pytest.mark.req("L-07")` on a function or class, or `pytestmark` at the
-top of a module or class. Ids must be written out, so that a search finds them.
+top of a module or class. Ids must be written out, so that a search finds them. A requirement is delivered
+only if a user can reach it: at least one of its tests must go through a public surface (`support.reach`).
 """
 
 from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 _ROW = re.compile(r"^\|\s*([A-Z]-\d\d)\s*\|(.*)\|\s*([^|]*?)\s*\|$", re.MULTILINE)
@@ -43,9 +44,9 @@ def proofs(source: str, name: str) -> list[Proof]:
     return list(_proofs_in(module.body, name, _module_marks(module.body)))
 
 
-def faults(page: Sequence[Promise], tests: Sequence[Proof]) -> list[str]:
-    """What is wrong between page and tests, one sentence each; empty if nothing."""
-    return [*_faults_of_page(page), *_faults_of_tests(page, tests)]
+def faults(page: Sequence[Promise], tests: Sequence[Proof], *, is_public: Callable[[str], bool]) -> list[str]:
+    """What is wrong between page and tests, one sentence each; `is_public`: whether a test uses a public surface."""
+    return [*_faults_of_page(page), *_faults_of_tests(page, tests), *_unproved(page, tests, is_public)]
 
 
 def _faults_of_page(page: Sequence[Promise]) -> Iterator[str]:
@@ -66,10 +67,21 @@ def _faults_of_tests(page: Sequence[Promise], tests: Sequence[Proof]) -> Iterato
             yield f"{test.test} names {', '.join(unknown)}, which is not on the page"
         if len(test.ids) > MOST_PER_TEST:
             yield f"{test.test} names {len(test.ids)} requirements; at most {MOST_PER_TEST} a test"
-    proved = {name for test in tests for name in test.ids}
+
+
+def _unproved(page: Sequence[Promise], tests: Sequence[Proof], is_public: Callable[[str], bool]) -> Iterator[str]:
+    naming: dict[str, list[str]] = {}
+    for test in tests:
+        for name in test.ids:
+            naming.setdefault(name, []).append(test.test)
     for promise in page:
-        if promise.state == "delivered" and promise.id not in proved:
+        if promise.state != "delivered":
+            continue
+        found = naming.get(promise.id, [])
+        if not found:
             yield f"{promise.id} is delivered, but no test names it"
+        elif not any(is_public(test) for test in found):
+            yield f"{promise.id} is delivered, but no test reaches it from the CLI, MCP, a screen or `import taskyard`"
 
 
 def _proofs_in(body: Sequence[ast.stmt], name: str, inherited: tuple[str, ...]) -> Iterator[Proof]:

@@ -178,6 +178,11 @@ class Scenery:
     def see(self, job_id: str, /) -> None:
         self.seen.append(job_id)
 
+    is_everywhere = False
+
+    def show_everywhere(self, everywhere: bool, /) -> None:
+        self.is_everywhere = everywhere
+
     def history(self, task_id: str, /) -> Sequence[Change]:
         task = Task(task_id, "Migrate the schema")
         return (

@@ -109,7 +109,7 @@ def test_no_address_starts_a_command() -> None:
     acts = {route.path.rsplit("/", 1)[-1] for route in ROUTES if route.is_action}
     assert acts == {
         "tasks", "claim", "start", "done", "release", "block", "mail",
-        "stop", "pause", "resume", "background", "answer",
+        "stop", "pause", "resume", "background", "answer", "dismiss",
     }  # fmt: skip
     for route in ROUTES:
         assert not {value.name for value in route.body} & {"command", "argv", "cwd", "env"}

@@ -6,7 +6,7 @@ import sys
 
 from taskyard.cli import agent_remote
 from taskyard.cli.command import Command
-from taskyard.cli.job.shared import EXITS, as_our_fault, jobs_of
+from taskyard.cli.job.shared import EXITS, as_our_fault, job_id, jobs_of, task_of
 from taskyard.cli.output import answer, is_terminal, print_line, say
 from taskyard.cli.values import dollars, seconds, whole
 from taskyard.engines.engine import PERMISSIONS
@@ -74,18 +74,18 @@ def _spec(args: Args) -> Agent | RemoteAgent:
 
     prompt = sys.stdin.read() if args.prompt == "-" else args.prompt
     if agent_remote.is_remote(args):
-        return agent_remote.spec_of(args, prompt, _task(args) if args.task is not None else None)
+        return agent_remote.spec_of(args, prompt, task_of(args))
     try:
         command = tuple(shlex.split(args.command))
     except ValueError as error:
         raise UsageError(f"--command cannot be read: {error}.") from error
     if args.resume is not None and (args.engine or command):
         raise UsageError("--resume goes on with the engine and program of that job: leave out --engine and --command.")
-    spec = Agent(prompt) if args.resume is None else Agent.resume(args.resume, prompt)
+    spec = Agent(prompt) if args.resume is None else Agent.resume(job_id(jobs_of(args), args.resume), prompt)
     given = {name: value for name in _OPTIONS if (value := getattr(args, name))}
     given |= {"command": command} if command else {}
     given |= {"agent_type": MAIN_SESSION} if args.main_session else {}
-    given |= {"task": _task(args)} if args.task is not None else {}
+    given |= {"task": task_of(args)} if args.task is not None else {}
     return spec._replace(**given)
 
 
@@ -94,13 +94,6 @@ _OPTIONS = (
     "engine", "agent_type", "name", "description", "model", "cwd", "timeout", "on_parent_exit", "session", "worktree",
     "max_tokens", "max_cost", "permissions",
 )  # fmt: skip
-
-
-def _task(args: Args) -> str:
-    from taskyard import paths
-    from taskyard.cli.values import task_id
-
-    return f"{paths.list_name(args.list)}/{task_id(args.task)}"
 
 
 def _watched(args: Args, jobs: Jobs, spec: Agent | RemoteAgent) -> int:

@@ -17,6 +17,7 @@ from taskyard.cli.output import is_terminal, warn
 from taskyard.cli.values import whole
 from taskyard.errors import BadValue, Damaged, JobNotFound, UsageError
 from taskyard.runtime.finding import find_folder
+from taskyard.runtime.ids import is_job_id
 from taskyard.runtime.liveness import keeper_of
 from taskyard.runtime.looking import look
 from taskyard.runtime.output import CHUNK, Output
@@ -39,7 +40,7 @@ _BOOKS = 5.0
 
 
 def _arguments(parser: Parser) -> None:
-    parser.add("job", metavar="JOB", help="The job's id.")
+    parser.add("job", metavar="JOB", help="The job's id, the beginning of it, its name, or `last`.")
     parser.add("--tail", type=whole, metavar="N", help="Only the last N lines.")
     parser.add("--from", dest="offset", type=whole, metavar="OFFSET", help="From this byte on: a `next_offset`.")
     parser.add("-f", "--follow", action="store_true", help="Stay until the job is over, and show what it prints.")
@@ -49,6 +50,10 @@ def _arguments(parser: Parser) -> None:
 
 def _run(args: Args) -> int:
     pattern = _checked(args)
+    if not is_job_id(args.job):
+        from taskyard.cli.job.shared import job_id, jobs_of
+
+        args.job = job_id(jobs_of(args), args.job)
     try:
         source: _Here | FarOutput = _Here(Output(find_folder(paths.home(), args.job)))
     except JobNotFound as missing:

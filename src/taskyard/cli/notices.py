@@ -10,7 +10,7 @@ from taskyard.cli.command import Command, Row
 from taskyard.cli.output import answer, print_line
 from taskyard.cli.values import seconds, whole
 from taskyard.clock import now_ms
-from taskyard.errors import BadValue, Conflict, NotFound, UsageError, shown
+from taskyard.errors import BadValue, NotFound, UsageError, shown
 from taskyard.message_ids import is_id
 from taskyard.relay import door
 from taskyard.runtime.batch import CHARACTERS, MOST, Batch
@@ -31,7 +31,8 @@ ROWS = {
     "": Row("taskyard.cli.notices:LIST", "What waits, left where it is"),
     "list": Row("taskyard.cli.notices:LIST", "What waits, left where it is"),
     "take": Row("taskyard.cli.notices:TAKE", "Take what waits; it comes back unless acknowledged"),
-    "ack": Row("taskyard.cli.notices:ACK", "Acknowledge notices that were taken"),
+    "clear": Row("taskyard.cli.notices:CLEAR", "Show what waits and mark all of it as read"),
+    "ack": Row("taskyard.cli.notices:ACK", "Mark notices as read"),
     "verify": Row("taskyard.cli.notices:VERIFY", "Whether what looks like a notice is genuine"),
 }
 
@@ -107,20 +108,17 @@ def _print_for_model(batch: Batch) -> int:
 
 
 def _ack_arguments(parser: Parser) -> None:
-    parser.add("ids", nargs="+", metavar="NOTICE", help="Ids as `take` gave them.")
+    parser.add("ids", nargs="+", metavar="NOTICE", help="Ids as `taskyard notices` shows them.")
 
 
 def _ack(args: Args) -> int:
     outbox = door.outbox(paths.home(), config.load(), None)
     for notice_id in args.ids:
         if not is_id(notice_id):
-            raise BadValue("The id of a notice", notice_id, "an id as `taskyard notices take` gives it")
+            raise BadValue("The id of a notice", notice_id, "an id as `taskyard notices` shows it")
         if outbox.state(notice_id) is None:
             raise NotFound(f"No notice {notice_id}.")
     done = outbox.ack(args.ids)
-    untaken = [notice_id for notice_id in args.ids if outbox.state(notice_id) == "stored"]
-    if untaken:
-        raise Conflict(f"Not taken yet, so not acknowledged: {', '.join(untaken)}. Take them first.")
     states = {notice_id: "acknowledged" if notice_id in done else "already_acknowledged" for notice_id in args.ids}
     return answer(
         args,
@@ -128,6 +126,22 @@ def _ack(args: Args) -> int:
         lambda: (f"{notice_id}  {state.replace('_', ' ')}" for notice_id, state in states.items()),
         ids=done,
     )
+
+
+def _clear(args: Args) -> int:
+    if _receiver(args) != PERSON and not args.all:
+        raise UsageError("`clear` is for people: an agent takes its notices and acknowledges each (`take`, `ack`).")
+    with _outbox(args) as outbox:
+        found = outbox.waiting()
+        done = set(outbox.ack([notice.id for notice in found]))
+        shown_now = [notice for notice in found if notice.id in done]
+        return answer(
+            args,
+            lambda: [to_json(notice) for notice in shown_now],
+            lambda: [*_lines(shown_now, args), *([f"Marked as read: {len(shown_now)}."] if shown_now else [])],
+            ids=[notice.id for notice in shown_now],
+            warnings=[str(error) for error in outbox.damaged],
+        )
 
 
 def _verify_arguments(parser: Parser) -> None:
@@ -209,12 +223,18 @@ TAKE = Command(
         "taskyard notices take --json",
     ),
 )
+CLEAR = Command(
+    _clear,
+    _whose_arguments,
+    "Show the notices that wait for you and mark all of them as read, in one step.",
+    examples=("taskyard notices clear", "taskyard notices clear --all"),
+)
 ACK = Command(
     _ack,
     _ack_arguments,
-    "Acknowledge notices: they are not delivered again.",
+    "Mark notices as read: they are not delivered again. They need not have been taken before.",
     examples=("taskyard notices ack 0643a11c-8712-8e4f-a5d3-f19c20b7e441",),
-    exits=("4  no such notice", "5  it was not taken yet"),
+    exits=("4  no such notice",),
 )
 VERIFY = Command(
     _verify,

@@ -21,6 +21,7 @@ def _arguments(parser: Parser) -> None:
         help="Where to listen: a port, 127.0.0.1:PORT or [::1]:PORT; 0 is any free one. 8787 if not given.",
     )
     parser.add("--allow-actions", action="store_true", help="Let the page claim, complete, stop and answer as well.")
+    parser.add("--everywhere", action="store_true", help="Show jobs of every project, not only of this one.")
     parser.add(
         "--new-token", action="store_true", help="Make a new token: addresses that were printed before are void."
     )
@@ -47,7 +48,7 @@ def _run(args: Args) -> int:
         tasks_dir=args.tasks_dir,
         hosts=tuple(args.hosts),
         new_token=args.new_token,
-        options=Options(allow_actions=args.allow_actions),
+        options=Options(allow_actions=args.allow_actions, everywhere=args.everywhere),
     )
     serving.serve(wish, lambda ready: _say(args, ready))
     return 0

@@ -43,6 +43,7 @@ class Shell(NamedTuple):
     retries: int = 0  #: how often it may be tried again after a failure
     retry_delay: float = 1.0  #: seconds before it is tried again; twice as long before each further attempt
     tool_use_id: str | None = None
+    task: str | None = None  #: the task it is for, `list/id`; that of its starter if not given
     kind: str = "bash"  #: how views show it: "bash", or "monitor" for one that watches something
 
     @property
@@ -88,6 +89,7 @@ class Shell(NamedTuple):
             retries=self.retries,
             retry_delay=self.retry_delay,
             tool_use_id=self.tool_use_id,
+            task=self.task,
             facts={"kind": self.kind} if self.kind != "bash" else {},
         )
 
@@ -117,7 +119,7 @@ class Shell(NamedTuple):
         for name in ("stdin", "pty", "leave_children"):
             if not isinstance(given[name], bool):
                 raise BadValue(name, given[name], "True or False")
-        for name in ("cwd", "name", "tool_use_id"):
+        for name in ("cwd", "name", "tool_use_id", "task"):
             if not isinstance(given[name], (str, type(None))):
                 raise BadValue(name, given[name], "text")
         if not isinstance(given["env"], (Mapping, type(None))):

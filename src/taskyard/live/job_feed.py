@@ -14,7 +14,7 @@ from taskyard.disk.watch import watcher
 from taskyard.errors import TaskyardError
 from taskyard.live.last_line import last_line
 from taskyard.runtime import looking
-from taskyard.runtime.folder import JobFolder, living_folder
+from taskyard.runtime.folder import JobFolder, dismissed_folder, living_folder
 from taskyard.runtime.ids import is_job_id
 from taskyard.runtime.liveness import keeper_of
 from taskyard.view.text import safe
@@ -48,7 +48,7 @@ class JobFeed:
         self.problems: dict[str, str] = {}  #: what cannot be read, in words, by job
         self._home = home
         self._bell = bell
-        self._names = [watcher().follow(path, news=bell) for path in (f"{home}/jobs", living_folder(home))]
+        self._names = [watcher().follow(path, news=bell) for path in _told_in(home)]
         self._folders: dict[str, Followed] = {}
         self._unread: set[str] = set()  # what these printed last is to be read
         self._lines_at = 0.0
@@ -167,6 +167,11 @@ class JobFeed:
         for followed in self.followed:
             followed.close()
         self._names, self._folders = [], {}
+
+
+def _told_in(home: str) -> tuple[str, ...]:
+    """Folders whose entries are the ids of jobs that came, ended or were dismissed."""
+    return (f"{home}/jobs", living_folder(home), dismissed_folder(home))
 
 
 def _names_in(folder: str) -> list[str]:

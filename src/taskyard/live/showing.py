@@ -12,10 +12,12 @@ Nothing of it delays the end of the program.
 
 from __future__ import annotations
 
+import os
 import sys
 import threading
 import time
 
+from taskyard import paths
 from taskyard.clock import elapsed, now_ms
 from taskyard.disk.watch import watcher
 from taskyard.live.job_feed import JobFeed
@@ -23,6 +25,7 @@ from taskyard.live.list_feed import ListFeed
 from taskyard.live.names_feed import NamesFeed
 from taskyard.live.watched import View
 from taskyard.names import folder_name
+from taskyard.view.job_scope import Scope
 from taskyard.view.snapshot import Scene
 from taskyard.view.timeline import timeline
 
@@ -44,8 +47,11 @@ _BLIND_LOOK = 1.0
 class Live:
     """Everything that is looked at in this process."""
 
-    def __init__(self, yard: Yard) -> None:
-        """Nothing is read yet. `yard` is whose list is watched if no other is named; it stays the caller's."""
+    def __init__(self, yard: Yard, *, everywhere: bool = False) -> None:
+        """Nothing is read yet. `yard` is whose list is watched if no other is named; it stays the caller's.
+
+        `everywhere`: jobs of every project are shown, not only those started in this one.
+        """
         self._yard = yard
         self._settings = yard.settings
         self._bell = threading.Event()
@@ -54,6 +60,8 @@ class Live:
         self._views: dict[str, View] = {}
         self._lists: NamesFeed | None = None
         self._seen: frozenset[str] = frozenset()
+        self._project = paths.project_list(os.getcwd())
+        self._scope = Scope("" if everywhere else self._project)
         self._thread: threading.Thread | None = None
         self._is_closed = False
         self._is_asked = False
@@ -164,12 +172,13 @@ class Live:
     def _scene(self, view: View) -> Scene:
         jobs, lists, feed = self._jobs, self._lists, view.feed
         assert jobs is not None and lists is not None  # whoever is viewed has begun
+        scoped = self._scope.of(jobs.jobs.values())
         return Scene(
             feed.yard.tasks.name,
             feed.tasks,
             feed.tasks.damaged,
             feed.done_at,
-            tuple(jobs.jobs.values()),
+            tuple(scoped.jobs),
             jobs.last_lines,
             feed.members,
             self._yard.agent,
@@ -179,6 +188,7 @@ class Live:
             tuple(dict.fromkeys(filter(None, (lists.problem, feed.problem, *jobs.problems.values())))),
             lists.is_away or feed.is_away,
             lists.names,
+            scoped.elsewhere,
         )
 
     # -- for views ---------------------------------------------------------------------------
@@ -187,6 +197,19 @@ class Live:
         """Look again now."""
         self._is_asked = True
         self._bell.set()
+
+    @property
+    def is_everywhere(self) -> bool:
+        """Whether jobs of every project are shown."""
+        return not self._scope.project
+
+    def show_everywhere(self, everywhere: bool) -> None:
+        """Show the jobs of every project, or only those of this one."""
+        with self._lock:
+            self._scope = Scope("" if everywhere else self._project)
+            for view in self._views.values():
+                view.is_stale = True
+        self.ask()
 
     def see(self, job_id: str) -> None:
         """Somebody looked at the end of a job."""
@@ -201,7 +224,7 @@ class Live:
     def timeline(self, view: View) -> Timeline:
         """Who did what when, on the list of `view` and in jobs."""
         with self._lock:
-            jobs = tuple(self._jobs.jobs.values()) if self._jobs is not None else ()
+            jobs = self._scope.of(self._jobs.jobs.values()).jobs if self._jobs is not None else ()
         return timeline(view.yard.tasks.log(), jobs, now=now_ms())
 
     def leave(self, view: View) -> None:

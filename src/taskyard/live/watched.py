@@ -82,6 +82,15 @@ class View:
         """Say that somebody looked at a job's end: it is not told again."""
         self._live.see(job_id)
 
+    @property
+    def is_everywhere(self) -> bool:
+        """Whether jobs of every project are shown."""
+        return self._live.is_everywhere
+
+    def show_everywhere(self, everywhere: bool) -> None:
+        """Show jobs of every project, or of this one."""
+        self._live.show_everywhere(everywhere)
+
     def history(self, task_id: str) -> Sequence[Change]:
         """What happened to one task, oldest first."""
         return self.yard.tasks.log(task_id)

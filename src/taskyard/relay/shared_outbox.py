@@ -51,7 +51,7 @@ _TAKE = """
 
 _ACK = """
     UPDATE notice SET state = 'read', holder = NULL, until = NULL, op = %s, changed = clock_timestamp()
-    WHERE id = ANY(%s) AND (state = 'delivered' OR (state = 'stored' AND is_again) OR (state = 'read' AND op = %s))
+    WHERE id = ANY(%s) AND (state IN ('delivered', 'stored') OR (state = 'read' AND op = %s))
     RETURNING id
 """
 

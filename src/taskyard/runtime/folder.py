@@ -84,6 +84,11 @@ class JobFolder(NamedTuple):
         return f"{self.path}/remote.json"
 
     @property
+    def dismissed(self) -> str:
+        """There once a person dismissed the ended job: views leave it out. In a folder that views follow."""
+        return f"{dismissed_folder(self.home)}/{self.id}"
+
+    @property
     def hooks(self) -> str:
         """There once the JobEnded hooks were started."""
         return f"{self.path}/hooks"
@@ -112,6 +117,11 @@ def is_there(folder: JobFolder) -> bool:
     if found.st_uid != os.geteuid():
         raise StorageError(folder.path, f"it belongs to user {found.st_uid}, not to us")
     return True
+
+
+def dismissed_folder(home: str) -> str:
+    """Names of the ended jobs that a person dismissed."""
+    return f"{home}/dismissed"
 
 
 def living_folder(home: str) -> str:

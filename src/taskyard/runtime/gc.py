@@ -235,6 +235,7 @@ def _remove(home: str, one: Ended) -> bool:
             os.rename(folder.path, gone)
         except OSError as error:
             raise files.storage_error(folder.path, error) from error
+    files.remove(folder.dismissed)
     remove_folder(gone)
     return True
 

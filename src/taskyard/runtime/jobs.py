@@ -8,10 +8,11 @@ it is gone.
 from __future__ import annotations
 
 from taskyard.config import Settings
-from taskyard.errors import JobNotBegun, NoInput, UsageError
-from taskyard.runtime import looking, steering, waiting
+from taskyard.disk import files
+from taskyard.errors import Conflict, JobNotBegun, NoInput, UsageError
+from taskyard.runtime import looking, outboxes, steering, waiting
 from taskyard.runtime.background import check_background
-from taskyard.runtime.folder import JobFolder
+from taskyard.runtime.folder import JobFolder, dismissed_folder
 from taskyard.runtime.gc import maybe_collect
 from taskyard.runtime.model import JobStatus
 from taskyard.runtime.registry import Registry
@@ -177,6 +178,30 @@ class Jobs:
     def ask_to_stop(self, job_id: str) -> Job:
         """As `stop`, for those who do not wait for the proof; the job as it was when it was asked."""
         return steering.asked_to_stop(self.home, [job_id], by=self.agent or "", grace=None)[0][0]
+
+    def dismiss(self, *job_ids: str) -> Sequence[Job]:
+        """Leave ended jobs out of every view from now on, and file their notices as read.
+
+        Records and output stay until `gc` takes them.
+
+        Raises:
+            JobNotFound: there is no such job.
+            Conflict: one of them has not ended; none is dismissed.
+            UsageError: one of them is of another machine; none is dismissed.
+        """
+        found = [self.get(job_id) for job_id in job_ids]
+        if running := [job.id for job in found if not job.is_final]:
+            raise Conflict(f"{', '.join(running)} has not ended: stop it first, `taskyard stop {running[0]}`.")
+        if far := next((job for job in found if job.is_far), None):
+            raise UsageError(f"{far.id} ran on {far.host_name}: dismiss it there.")
+        files.make_private_folder(dismissed_folder(self.home))
+        for job in found:
+            outboxes.mark_delivered(self.home, job.id)
+            try:
+                files.create(JobFolder(self.home, job.id).dismissed, b"")
+            except FileExistsError:
+                pass  # it was dismissed before
+        return [job._replace(is_dismissed=True) for job in found]
 
     def pause(self, job_id: str) -> bool:
         """Stop the clock and every process of a job; False if it was paused."""

@@ -196,7 +196,8 @@ def _over(folder: JobFolder, end: End, *, even_ended: bool) -> Job | None:
     if os.path.lexists(folder.notice):
         _finish(folder)
     job = _job(folder, _record(folder), end.status, end)
-    return job._replace(notified=not os.path.lexists(folder.notice))
+    is_dismissed = os.path.lexists(folder.dismissed)
+    return job._replace(notified=not os.path.lexists(folder.notice), is_dismissed=is_dismissed)
 
 
 def _finish(folder: JobFolder) -> None:

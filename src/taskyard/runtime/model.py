@@ -85,6 +85,7 @@ class Job(NamedTuple):
     parent: str | None = None  #: the job it was started inside
     depth: int = 0  #: how many jobs it is inside of
     task: str | None = None  #: the task it was started for: its list and id, such as release/7
+    project: str = ""  #: where it was started: the name of that project's list; "": not recorded
     waits_for: str = ""  #: while pending: what for
     takes_input: bool = False  #: it has an input or a terminal that anybody can type into
     needs_input: bool = False
@@ -100,6 +101,7 @@ class Job(NamedTuple):
     is_inside: bool = False  #: it lives in the program that started it
     host_name: str = ""  #: the machine it runs on, where several share a database
     is_far: bool = False  #: that is another machine than this: its files are not here
+    is_dismissed: bool = False  #: a person has seen its end and wants it out of every view
     end: End | None = None
     facts: Mapping[str, object] = {}  #: what its kind adds
 

@@ -108,10 +108,7 @@ class Outbox:
         return Batch()
 
     def ack(self, ids: Iterable[str]) -> tuple[str, ...]:
-        """File notices as read, whoever took them; answers those that are filed by this call.
-
-        One that went back to its box because its time was up is filed all the same: its receiver has it.
-        """
+        """File notices as read, taken or not; answers those that are filed by this call."""
         done: list[str] = []
         for notice_id in ids:
             if not message_ids.is_id(notice_id):
@@ -234,7 +231,8 @@ class Outbox:
         if any(box.acknowledge(notice_id, holder) for holder in box.holders()):
             return True
         holder = maildir.hold_for(_MOMENT)
-        return box.take(notice_id + AGAIN, holder) and box.acknowledge(notice_id, holder)
+        is_taken = box.take(notice_id, holder) or box.take(notice_id + AGAIN, holder)
+        return is_taken and box.acknowledge(notice_id, holder)
 
 
 def size(notice: Notice) -> int:

@@ -30,6 +30,7 @@ _NAMES = {
     "left_running": "leftRunning",
     "on_parent_exit": "onParentExit",
     "is_inside": "isInside",
+    "is_dismissed": "isDismissed",
     "exit_code": "exitCode",
     "duration_ms": "durationMs",
     "paused_ms": "pausedMs",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 
-from taskyard import config
+from taskyard import config, paths
 from taskyard.clock import now_ms
 from taskyard.config import Settings
 from taskyard.disk.files import make_private_folder
@@ -115,6 +115,7 @@ class Starter(NamedTuple):
             "timeout": wanted.timeout,
             "output_cap": wanted.output_cap or self.settings.job_output_cap,
             "stall_after": self.settings.stall_after if wanted.argv else 0,  # a handler asks in its own words
+            "prompt_after": self.settings.prompt_after if wanted.argv else 0,
             "slots": slots,
             "starts_per_minute": self.settings.job_starts_per_minute,
             "event_segments": self.settings.event_segments,
@@ -144,6 +145,7 @@ class Starter(NamedTuple):
             "retries": wanted.retries,
             "host": this_host(),
             "cwd": cwd,
+            "project": paths.project_list(here.folder(None)),
             "hooks": None if self.hook_files is None else list(self.hook_files(cwd)),
             "hasFacts": not wanted.argv or None,
             "isInside": wanted.is_inside or None,

@@ -186,6 +186,20 @@ class Acting(Moving):
         is_paused = job.is_paused
         self.in_thread(lambda: acts.pause_or_resume(self.feed.yard.jobs, job.id, is_paused=is_paused), self.say)
 
+    def action_dismiss(self) -> None:
+        """Leave an ended job out of every view."""
+        job = self.job_here()
+        if job is None or not job.is_over:
+            self.say_error("No ended job is selected.")
+            return
+        self.in_thread(lambda: acts.dismiss(self.feed.yard.jobs, job.id), self.say)
+
+    def action_everywhere(self) -> None:
+        """Show the jobs of every project, or only of this one."""
+        everywhere = not self.feed.is_everywhere
+        self.feed.show_everywhere(everywhere)
+        self.say("Jobs of every project." if everywhere else "Jobs of this project.")
+
     def on_detail_pane_answered(self, event: DetailPane.Answered) -> None:
         """Type into a job."""
         self.in_thread(lambda: acts.answer(self.feed.yard.jobs, event.job, event.text), self.say)

@@ -102,6 +102,12 @@ def answer(jobs: Jobs, job_id: str, text: str) -> str:
     return f"{job_id} got {count:,} {'byte' if count == 1 else 'bytes'}."
 
 
+def dismiss(jobs: Jobs, job_id: str) -> str:
+    """Leave an ended job out of every view."""
+    (job,) = jobs.dismiss(job_id)
+    return f"{job.id} {safe(job.description)} is dismissed. Its output stays: taskyard logs {job.id}"
+
+
 def pause_or_resume(jobs: Jobs, job_id: str, *, is_paused: bool) -> str:
     """Stop every process of a job where it is, or let it go on."""
     changed = jobs.resume(job_id) if is_paused else jobs.pause(job_id)

@@ -42,6 +42,15 @@ class Feed(Protocol):
         """Somebody looked at a job's end."""
         ...
 
+    @property
+    def is_everywhere(self) -> bool:
+        """Whether jobs of every project are shown."""
+        ...
+
+    def show_everywhere(self, everywhere: bool, /) -> None:
+        """Show jobs of every project, or of this one."""
+        ...
+
     def history(self, task_id: str, /) -> Sequence[Change]:
         """What happened to a task."""
         ...

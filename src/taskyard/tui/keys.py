@@ -69,6 +69,8 @@ KEYS: tuple[KeyRow, ...] = (
     KeyRow("to_background", "", "to_background", "leave", "leave it", "Move the foreground job to the background"),
     KeyRow("stop", "x", "stop", "stop", "stop", "Stop the job: twice within two seconds", (*_JOB, "people"), 4),
     KeyRow("pause", "p", "pause", "pause", "pause or resume", "Pause the job, or let it go on", _JOB),
+    KeyRow("dismiss", "D", "dismiss", "dismiss", "dismiss", "Leave the ended job out of every view", _JOB),
+    KeyRow("everywhere", "E", "everywhere", "all", "every project", "Jobs of every project, or of this one", ("jobs",)),
     KeyRow("mail", "m", "mail", "mail", "mail", "Write to the agent", ("tasks", "jobs", "people", "details"), 9),
     KeyRow("filter", "slash", "search", "filter", "filter", "Filter rows (`!` inverts); find in an output", _FIND, 5),
     KeyRow("next", "n", "find(1)", "next", "next match", "The next match in the output", ("output",), 6),

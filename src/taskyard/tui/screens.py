@@ -256,7 +256,12 @@ class MainScreen(YardScreen):
         first = title("1 ", "Tasks", "tasks") if shows_tasks else title("2 ", "Background", "jobs")
         self.tasks_frame.name_it(first, lit=self.tasks.has_focus or (not shows_tasks and self.jobs.has_focus))
         self.people_frame.name_it(title("", "Team", "people"), lit=self.people.has_focus)
-        self.jobs_frame.name_it(title("2 ", "Background", "jobs"), lit=self.jobs.has_focus)
+        self.jobs_frame.name_it(title("2 ", "Background", "jobs") + self._elsewhere(), lit=self.jobs.has_focus)
+
+    def _elsewhere(self) -> str:
+        """How many jobs of other projects are not shown."""
+        count = self.snapshot.elsewhere
+        return f" (+{count} in other projects)" if count else ""
 
     def _tell_hidden(self) -> None:
         if self.hidden_line.display:

@@ -41,6 +41,8 @@ def job_json(job: Job) -> dict[str, object]:
         "parent": job.parent,
         "depth": job.depth,
         "task": job.task,
+        "project": job.project or None,
+        "dismissed": job.is_dismissed,
         "on_parent_exit": job.on_parent_exit,
         "tool_use_id": job.tool_use_id,
         "cost_usd": cost_usd(job),

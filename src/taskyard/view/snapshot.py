@@ -43,6 +43,7 @@ class Scene(NamedTuple):
     problems: tuple[str, ...] = ()  #: what could not be read, in words
     is_disconnected: bool = False  #: where the lists are is out of reach: they are shown as they were
     lists: tuple[str, ...] = ()  #: the names of all lists there are
+    elsewhere: int = 0  #: jobs of other projects that are not shown
 
 
 class Snapshot(NamedTuple):
@@ -59,6 +60,7 @@ class Snapshot(NamedTuple):
     problems: tuple[str, ...] = ()
     is_disconnected: bool = False
     lists: tuple[str, ...] = ()
+    elsewhere: int = 0  #: jobs of other projects that are not shown
     done_since: int | None = None
     until: int | None = None  #: epoch ms: then it changes by time alone
 
@@ -96,6 +98,7 @@ def snapshot(
         (*scene.problems, *(f"{found.file} cannot be read: {found.why}" for found in scene.damaged)),
         scene.is_disconnected,
         scene.lists,
+        scene.elsewhere,
         done_since,
         _until(scene, tasks, done_since),
     )

@@ -128,6 +128,11 @@ def _resume(yard: Yard, given: Given) -> dict[str, object]:
     return {**job_json(job), "changed": changed}
 
 
+def _dismiss(yard: Yard, given: Given) -> dict[str, object]:
+    (job,) = yard.jobs.dismiss(given.text("id"))
+    return job_json(job)
+
+
 def _cannot(job: Job, what: str) -> Conflict:
     if job.status is JobStatus.PENDING:
         return JobNotBegun(job.id, job.waits_for)
@@ -146,4 +151,4 @@ def _answer(yard: Yard, given: Given) -> dict[str, object]:
 
 
 stop, pause, resume = on_job(_stop), on_job(_pause), on_job(_resume)
-background, answer = on_job(_background), on_job(_answer)
+background, answer, dismiss = on_job(_background), on_job(_answer), on_job(_dismiss)

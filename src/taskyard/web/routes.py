@@ -170,6 +170,7 @@ _ACTIONS = (
     _on_job("stop", acting.stop, "End a job with everything it started, and answer with proof."),
     _on_job("pause", acting.pause, "Stop its clock and every process of it."),
     _on_job("resume", acting.resume, "Let it go on."),
+    _on_job("dismiss", acting.dismiss, "Leave an ended job out of every view, and mark its notice as read."),
     _on_job("background", acting.background, "Nobody watches it any more: its end is told by a notice."),
     _on_job(
         "answer",

@@ -24,6 +24,7 @@ class Options(NamedTuple):
     """How a page is served."""
 
     allow_actions: bool = False
+    everywhere: bool = False  #: jobs of every project, not only of the one it was started in
     heartbeat: float = 15.0  #: seconds after which a silent stream says that it is there
     patience: float = 60.0  #: seconds a listener may take to read what it was sent
 
@@ -46,7 +47,7 @@ class Site:
         self.assets = assets
         self.numbers = Numbers()
         self.threads = Threads(yard)
-        self.live = Live(yard)
+        self.live = Live(yard, everywhere=options.everywhere)
         self.lists = Lists(yard, self.live, self.numbers, self.threads, wake)
         self.metrics = Metrics()
         self.events = EventBell(yard, wake)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import sys
 
+from taskyard import paths
 from taskyard.cli.command import Command
 from taskyard.cli.job.shared import jobs_of
 from taskyard.cli.output import answer, columns, is_terminal, say, style
@@ -14,6 +16,7 @@ from taskyard.view.agent_text import agent_line
 from taskyard.view.figures import up_the_tree
 from taskyard.view.glyphs import painted
 from taskyard.view.job_records import job_json
+from taskyard.view.job_scope import Scope, Scoped
 from taskyard.view.job_text import JobRow, job_rows, tree
 from taskyard.view.pill import pill
 
@@ -31,7 +34,9 @@ _NONE = "No job is running. Start one: taskyard run -d -- COMMAND; --all shows t
 
 
 def _arguments(parser: Parser) -> None:
-    parser.add("-a", "--all", action="store_true", help="Also those that are over.")
+    parser.add("-a", "--all", action="store_true", help="Also jobs that have ended.")
+    parser.add("-e", "--everywhere", action="store_true", help="Jobs of every project, not only of this one.")
+    parser.add("--dismissed", action="store_true", help="With --all: also ended jobs that were dismissed.")
     parser.add("--host", metavar="HOST", help="Only those on this machine, where several share a database.")
     parser.add("--watch", action="store_true", help="Stay, and show every change as it happens.")
 
@@ -46,16 +51,20 @@ def _run(args: Args) -> int:
     return show(args, jobs, listed(args, jobs, report=lambda error: wrong.append(str(error))), wrong)
 
 
-def listed(args: Args, jobs: Jobs, *, report: Report | None = None) -> list[Job]:
+def listed(args: Args, jobs: Jobs, *, report: Report | None = None) -> Scoped:
     """The jobs that are asked for."""
-    found = jobs.list(ended=args.all, report=report)
-    return [job for job in found if args.host in (None, job.host_name)]
+    found = [job for job in jobs.list(ended=args.all, report=report) if args.host in (None, job.host_name)]
+    is_everywhere = args.everywhere or args.host is not None
+    return Scope("" if is_everywhere else paths.project_list(os.getcwd()), dismissed=args.dismissed).of(found)
 
 
-def show(args: Args, jobs: Jobs, found: Sequence[Job], wrong: Sequence[str] = ()) -> int:
-    """Print jobs, once. What each printed last is read only if it will be seen; `wrong` tells of those left out."""
+def show(args: Args, jobs: Jobs, scoped: Scoped, wrong: Sequence[str] = ()) -> int:
+    """Print jobs, once. What each printed last is read only if it will be seen; `wrong` names unreadable ones."""
+    found = scoped.jobs
     if not found and not wrong:
-        say(args, _NONE if not args.all else "No job was ever started here.")
+        say(args, _NONE if not args.all else "No job was started in this project.")
+    if scoped.elsewhere:
+        say(args, others(scoped.elsewhere))
     return answer(
         args,
         lambda: [
@@ -66,6 +75,11 @@ def show(args: Args, jobs: Jobs, found: Sequence[Job], wrong: Sequence[str] = ()
         ids=(job.id for _, job in tree(found)),
         warnings=wrong,
     )
+
+
+def others(count: int) -> str:
+    """What is said of jobs of other projects that a view leaves out."""
+    return f"{count} more in other projects: `taskyard ps --everywhere`."
 
 
 def lines_of(args: Args, rows: Sequence[JobRow]) -> list[str]:
@@ -95,7 +109,7 @@ def _last_line(home: str, job: Job) -> str:
 PS = Command(
     _run,
     _arguments,
-    "The jobs of this user, whoever started them: state, how long each has run, what it has cost with all inside it,\n"
+    "The jobs of this project: state, how long each has run, what it has cost with all inside it,\n"
     "what it is, what it printed last. Jobs that were started inside another stand below it. Where machines share a\n"
     "database, those of every machine: one that was not heard of for too long has `disconnected` jobs.",
     examples=(

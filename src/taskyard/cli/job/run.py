@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from taskyard.cli.command import Command
-from taskyard.cli.job.shared import EXITS, as_our_fault, jobs_of
+from taskyard.cli.job.shared import EXITS, as_our_fault, job_id, jobs_of, task_of
 from taskyard.cli.output import answer
 from taskyard.cli.values import assignment, seconds, seconds_or_none, size, whole
 from taskyard.errors import BadValue, Damaged, UsageError
@@ -26,6 +26,7 @@ _SHELL_SIGNS = frozenset(" \t\n|&;<>()$`")
 def _arguments(parser: Parser) -> None:
     parser.add("-d", "--detach", action="store_true", help="Leave it in the background, and print its id.")
     parser.add("--name", metavar="TEXT", help="What people see, if not the command.")
+    parser.add("--task", metavar="ID", help="Count it to this task of the list: its time, and in `task show`.")
     parser.add("--cwd", metavar="DIR", help="Where it runs, if not here.")
     parser.add("--env", type=assignment, action="append", default=[], metavar="X=Y", help="Add a variable; repeatable.")
     parser.add("--timeout", type=_limit, metavar="TIME", help="End it after this long: 90s, 10m. Pauses do not count.")
@@ -55,6 +56,7 @@ def _limit(text: str) -> float:
 def _run(args: Args) -> int:
     spec = _spec(args)
     jobs = jobs_of(args)
+    args.after, args.after_any = ([job_id(jobs, text) for text in texts] for texts in (args.after, args.after_any))
     warnings = _sinks_that_fail()
     if not args.detach:
         from taskyard.cli.job.foreground import run
@@ -83,6 +85,7 @@ def _spec(args: Args) -> Shell:
         cwd=args.cwd,
         env=_environment(args.env),
         name=args.name,
+        task=task_of(args),
         timeout=args.timeout,
         output_cap=args.output_cap,
         on_parent_exit=args.on_parent_exit,

@@ -43,9 +43,25 @@ def jobs_of(args: Args) -> Jobs:
     return door.jobs(paths.home(), config.load(), agent=agent, hook_files=hook_files, alone=True)
 
 
+def job_id(jobs: Jobs, text: str) -> str:
+    """The id of the job that a person named: by id, the beginning of one, name, or `last`."""
+    from taskyard.runtime.reference import resolve
+
+    return resolve(text, lambda: jobs.list(ended=True), project=paths.project_list(os.getcwd()))
+
+
+def task_of(args: Args) -> str | None:
+    """The task that `--task` names, as jobs know it: its list and id."""
+    if args.task is None:
+        return None
+    from taskyard.cli.values import task_id
+
+    return f"{paths.list_name(args.list)}/{task_id(args.task)}"
+
+
 def one_job(parser: Parser) -> None:
-    """An argument for the id of a job."""
-    parser.add("id", metavar="JOB", help="The job's id, as `taskyard ps` shows it.")
+    """An argument that names a job."""
+    parser.add("id", metavar="JOB", help="The job's id, the beginning of it, its name, or `last`.")
 
 
 def exit_code(jobs: Iterable[Job]) -> int:

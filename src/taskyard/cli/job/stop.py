@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from taskyard.cli.command import Command
-from taskyard.cli.job.shared import jobs_of, one_or_all
+from taskyard.cli.job.shared import job_id, jobs_of, one_or_all
 from taskyard.cli.output import answer, say, style
 from taskyard.cli.values import seconds_or_none
 from taskyard.errors import UsageError
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def _arguments(parser: Parser) -> None:
-    parser.add("ids", nargs="*", metavar="JOB", help="The job's id, or several.")
+    parser.add("ids", nargs="*", metavar="JOB", help="Jobs: an id, the beginning of one, a name, or `last`.")
     parser.add("--all", action="store_true", help="Every job of this user.")
     parser.add("--hold", action="store_true", help="Let no notice wake an agent until `taskyard release`.")
     parser.add(
@@ -37,7 +37,7 @@ def _run(args: Args) -> int:
         from taskyard.relay import door
 
         door.hold(jobs.home, config.load())
-    ids = [job.id for job in jobs.list()] if args.all else args.ids
+    ids = [job.id for job in jobs.list()] if args.all else [job_id(jobs, text) for text in args.ids]
     stopped = jobs.stop(*ids, grace=args.grace)
     if not stopped:
         say(args, "No job is running.")

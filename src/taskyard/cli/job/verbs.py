@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 
 from taskyard.cli.command import Command
-from taskyard.cli.job.shared import EXITS, as_our_fault, exit_code, jobs_of, one_job, one_or_all
+from taskyard.cli.job.shared import EXITS, as_our_fault, exit_code, job_id, jobs_of, one_job, one_or_all
 from taskyard.cli.output import answer, is_terminal, say, style
 from taskyard.cli.values import seconds_or_none
 from taskyard.errors import Conflict, JobNotBegun, UsageError
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 def _wait_arguments(parser: Parser) -> None:
-    parser.add("ids", nargs="+", metavar="JOB", help="The job's id, or several.")
+    parser.add("ids", nargs="+", metavar="JOB", help="Jobs: an id, the beginning of one, a name, or `last`.")
     parser.add(
         "--timeout", type=seconds_or_none, metavar="TIME", help="At most this long: 90s, 10m; 0: only look. Then 124."
     )
@@ -37,27 +37,28 @@ def _wait_arguments(parser: Parser) -> None:
 
 def _wait(args: Args) -> int:
     jobs = jobs_of(args)
-    _warn_of_stopped(args, jobs.home)
-    found = jobs.wait_all(args.ids, timeout=args.timeout)
+    ids = [job_id(jobs, text) for text in args.ids]
+    _warn_of_stopped(args, jobs.home, ids)
+    found = jobs.wait_all(ids, timeout=args.timeout)
     printed = [jobs.output(job.id) for job in found] if args.output else []
     answer(
         args,
-        lambda: one_or_all(_waited(found, printed), asked_for_one=len(args.ids) == 1),
+        lambda: one_or_all(_waited(found, printed), asked_for_one=len(ids) == 1),
         lambda: _wait_lines(found, printed, style(args)),
-        ids=args.ids,
+        ids=ids,
     )
     return exit_code(found)
 
 
-def _warn_of_stopped(args: Args, home: str) -> None:
+def _warn_of_stopped(args: Args, home: str, ids: Sequence[str]) -> None:
     """Say which of the jobs cannot end by themselves, since their supervisors are stopped."""
     from taskyard.runtime.looking import stopped_supervisors
 
-    for job_id, pid in stopped_supervisors(home):
-        if job_id in args.ids:
+    for name, pid in stopped_supervisors(home):
+        if name in ids:
             say(
                 args,
-                f"The supervisor of {job_id} (process {pid}) is stopped by a signal: its end is not noticed, and "
+                f"The supervisor of {name} (process {pid}) is stopped by a signal: its end is not noticed, and "
                 "no limit is enforced. Resume it: taskyard doctor --fix",
             )
 
@@ -77,8 +78,9 @@ def _wait_lines(found: Sequence[Job], printed: Sequence[TaskOutput], look: Style
 
 def _pause(args: Args) -> int:
     jobs = jobs_of(args)
-    changed = jobs.pause(args.id)
-    job = jobs.get(args.id)
+    found = job_id(jobs, args.id)
+    changed = jobs.pause(found)
+    job = jobs.get(found)
     if not changed and not job.is_paused:
         raise _cannot(job, "paused")
     return _steered(args, job, changed, "is paused, and its clock with it" if changed else "was paused already")
@@ -86,8 +88,9 @@ def _pause(args: Args) -> int:
 
 def _resume(args: Args) -> int:
     jobs = jobs_of(args)
-    changed = jobs.resume(args.id)
-    job = jobs.get(args.id)
+    found = job_id(jobs, args.id)
+    changed = jobs.resume(found)
+    job = jobs.get(found)
     if not changed and job.status is JobStatus.PENDING:
         raise _cannot(job, "resumed")
     return _steered(args, job, changed, "goes on" if changed else "was not paused")
@@ -119,7 +122,7 @@ def _send(args: Args) -> int:
     text = _typed(args)
     check_text(text)
     jobs = jobs_of(args)
-    job = jobs.answer(args.id, text, close=args.eof)
+    job = jobs.answer(job_id(jobs, args.id), text, close=args.eof)
     count = len(text.encode("utf-8", "surrogateescape"))
     return answer(
         args,

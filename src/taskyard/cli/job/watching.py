@@ -51,15 +51,15 @@ def watch(args: Args, jobs: Jobs) -> int:
         show(args, jobs, found, wrong)
     while True:
         if drawing:
-            _draw(args, jobs, found)
+            _draw(args, jobs, found.jobs)
         sys.stdout.flush()
-        news.wait(found, _CLOCK if drawing else _BLIND_LOOK)
+        news.wait(found.jobs, _CLOCK if drawing else _BLIND_LOOK)
         before, found = found, listed(args, jobs)
         if args.as_json:
             if found != before:
                 show(args, jobs, found)
         elif not drawing:
-            _tell(args, jobs, {job.id: job for job in before}, found)
+            _tell(args, jobs, {job.id: job for job in before.jobs}, found.jobs)
 
 
 def _tell(args: Args, jobs: Jobs, before: Mapping[str, Job], found: Sequence[Job]) -> None:

@@ -18,7 +18,7 @@ from taskyard.runtime.keeper.ladder import Ladder, frozen, proof_of
 from taskyard.runtime.keeper.nearness import Nearness
 from taskyard.runtime.keeper.others import Others
 from taskyard.runtime.keeper.signals import signal
-from taskyard.runtime.keeper.stall import TAIL, looks_like_a_question
+from taskyard.runtime.keeper.stall import TAIL, ends_without_newline, looks_like_a_question
 from taskyard.runtime.keeper.wires import COPIED_AT_ONCE
 from taskyard.runtime.model import End
 
@@ -58,6 +58,7 @@ class Loop:
         self._paused = 0.0
         self._asked = False  # whether the stall was told
         self._stall_from = self._began
+        self._prompt_looked = -1.0  # the last growth after which the command was looked at for a blocked read
         self.is_over = False
 
     # -- its life ----------------------------------------------------------------------------
@@ -85,7 +86,7 @@ class Loop:
         if self._ladder is not None:
             moments = [self._ladder.until, self._tick_at()]  # the cap holds also while it ends
         else:
-            moments = [self._timeout_at(), self._stall_at(), self._tick_at()]
+            moments = [self._timeout_at(), self._stall_at(), self._prompt_at(), self._tick_at()]
         return min((moment for moment in moments if moment is not None), default=float("inf"))
 
     def _timeout_at(self) -> float | None:
@@ -97,6 +98,13 @@ class Loop:
         if self._asked or self._paused_at is not None or not self._request.stall_after:
             return None
         return max(self._growth.last, self._stall_from) + self._request.stall_after
+
+    def _prompt_at(self) -> float | None:
+        """When to look whether the command is blocked in a read: once after each time that its output grew."""
+        if self._asked or self._paused_at is not None or not self._request.prompt_after or not self._wires.takes_input:
+            return None
+        quiet_from = max(self._growth.last, self._stall_from)
+        return None if quiet_from <= self._prompt_looked else quiet_from + self._request.prompt_after
 
     def _tick_at(self) -> float | None:
         return None if self._growth.is_armed else self._tick
@@ -167,13 +175,25 @@ class Loop:
     def _look_at_the_clock(self, now: float) -> None:
         if (deadline := self._timeout_at()) is not None and now >= deadline:
             self.stop("timeout", by=f"its time limit of {self._request.timeout:g} s")
+        elif (prompted := self._prompt_at()) is not None and now >= prompted:
+            self._prompt_looked = max(self._growth.last, self._stall_from)
+            tail = self._tail()
+            if ends_without_newline(tail) and self._wires.is_awaited(tree.below(os.getpid())):
+                self._needs_input(tail)
         elif (stalled := self._stall_at()) is not None and now >= stalled:
-            self._stall_from = now
-            tail = self._growth.tail(TAIL).decode("utf-8", "replace")
-            if looks_like_a_question(tail):
-                self._asked = True
-                self._wires.tell_stall(tail)
-                self._born.change(needsInput=True)
+            self._stall_from = self._prompt_looked = now
+            tail = self._tail()
+            is_blocked = ends_without_newline(tail) and self._wires.is_awaited(tree.below(os.getpid()))
+            if looks_like_a_question(tail) or is_blocked:
+                self._needs_input(tail)
+
+    def _tail(self) -> str:
+        return self._growth.tail(TAIL).decode("utf-8", "replace")
+
+    def _needs_input(self, tail: str) -> None:
+        self._asked = True
+        self._wires.tell_stall(tail)
+        self._born.change(needsInput=True)
 
     # -- the way down ------------------------------------------------------------------------
 

@@ -25,6 +25,7 @@ class Request(NamedTuple):
     output_cap: int = 1_000_000_000  #: bytes on disk
     grace: float = 3.0  #: seconds between TERM and KILL
     stall_after: float = 45.0  #: seconds of silence after which a question counts as waiting
+    prompt_after: float = 10.0  #: seconds of silence after which a line without an end counts as a prompt
     stdin: bool = False
     pty: bool = False
     leave_children: bool = False

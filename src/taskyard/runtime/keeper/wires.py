@@ -18,8 +18,9 @@ from taskyard.runtime.keeper.starter import end_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Collection, Sequence
 
+    from taskyard.runtime.keeper import blocked_reads
     from taskyard.runtime.keeper.birth import Born
     from taskyard.runtime.keeper.idle import Idle
     from taskyard.runtime.keeper.loop import Loop
@@ -70,6 +71,7 @@ class Wires:
         self._terminal: int | None = None
         self._window = request.window or _USUAL_WINDOW
         self._unread = b""  # typed into the terminal, and not taken by it yet
+        self._source: blocked_reads.Input | None = None  # what the command reads from, if we write there
         self.lost = ""  #: why output could not be kept, if so
 
     # -- the command -------------------------------------------------------------------------
@@ -82,18 +84,22 @@ class Wires:
         if not request.stdin:
             return command.start(request.plan, output=output, stdin=None)
         from taskyard.runtime import input_pipe  # only those that read need it
+        from taskyard.runtime.keeper import blocked_reads
 
         theirs, self._input = input_pipe.make(self._born.descriptor)
+        self._source = blocked_reads.Input.of(theirs)
         try:
             return command.start(request.plan, output=output, stdin=theirs)
         finally:
             os.close(theirs)
 
     def _start_in_terminal(self, request: Request, output: int) -> int:
+        from taskyard.runtime.keeper import blocked_reads
 
         ours, theirs = os.openpty()
         try:
             _set_window(theirs, self._window)
+            self._source = blocked_reads.Input.of(theirs, is_terminal=True)
             name = os.ttyname(theirs)
             for fd in (ours, theirs):
                 os.set_inheritable(fd, False)
@@ -168,6 +174,15 @@ class Wires:
             return False
         _set_window(self._terminal, self._window)
         return True
+
+    @property
+    def takes_input(self) -> bool:
+        """Whether the command can be typed to."""
+        return self._input is not None
+
+    def is_awaited(self, pids: Collection[int]) -> bool:
+        """Whether one of these processes is blocked in a read of what we type."""
+        return self._input is not None and self._source is not None and self._source.is_awaited(pids)
 
     def close_input(self) -> bool:
         """Let the command read to the end; False if it reads from nobody."""

@@ -71,11 +71,12 @@ export function taskActs(page, task) {
 
 /** Buttons for a job. @param {Page} page @param {import("./types.js").JobView} job */
 export function jobActs(page, job) {
-  if (!page.about.allow_actions || job.ended_at !== null) return el("div", { class: "acts" });
+  if (!page.about.allow_actions) return el("div", { class: "acts" });
   const place = complaint();
   const path = `/api/jobs/${encodeURIComponent(job.id)}`;
   const once = (/** @type {string} */ name) =>
     el("button", { type: "button", class: "act", click: () => void act(page, `${path}/${name}`, {}, place) }, name);
+  if (job.ended_at !== null) return el("div", { class: "acts" }, once("dismiss"), place);
   return el(
     "div",
     { class: "acts" },
