@@ -234,7 +234,7 @@ def test_a_message_reaches_it_while_it_works(model: Model, jobs: Jobs, folder: P
     assert any("Use the blue one." in turn.text for turn in api.turns[1:])
 
 
-@pytest.mark.req("R-01")
+@pytest.mark.req("B-09")
 def test_stopped_in_the_middle_nothing_of_it_is_left(model: Model, jobs: Jobs, folder: Path) -> None:
     word = f"sleep-{time.time_ns()}"
     model(Call("Bash", command=f"touch began; exec -a {word} sleep 600", description="Wait"), Say("No."))
