@@ -2,7 +2,7 @@
 What a request must show before the protocol sees any of it.
 
     1. Host and Origin     a page in a browser that points its own name at this machine is turned away
-    2. the token           whose it is says who calls; without one there is the card, which is public, and no more
+    2. the token           names the caller; without one there is only the card, which is public and takes no body
     3. its size            bounded, and read before anything is done with it
 
 No answer allows another origin to read it: there is no CORS here.
@@ -12,7 +12,8 @@ from __future__ import annotations
 
 from a2a.utils.constants import AGENT_CARD_WELL_KNOWN_PATH
 from starlette.authentication import SimpleUser
-from starlette.requests import Request
+from starlette.datastructures import Headers
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -42,15 +43,21 @@ class Gate:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Let a request in, or say why not."""
         request = Request(scope, receive)
+        path = str(scope["path"])
         refused = self._stranger(request)
-        body = b"" if refused is not None else await self._body(request)
-        if refused is None and body is None:
-            refused = _refusal(413, "too_large", f"A request has at most {self._most:,} bytes.")
-        if refused is not None or body is None:
-            assert refused is not None
+        body = b""
+        if refused is None and path != AGENT_CARD_WELL_KNOWN_PATH:
+            try:
+                found = await self._body(request)
+            except ClientDisconnect:
+                return
+            if found is None:
+                refused = _refusal(413, "too_large", f"A request has at most {self._most:,} bytes.")
+            else:
+                body = found
+        if refused is not None:
             await refused(scope, receive, send)
             return
-        path = str(scope["path"])
         listens = path.endswith((":stream", ":subscribe")) or any(verb in body for verb in _LISTENING)
         await self.exchanges.run(self._app, scope, _Again(body, receive), send, listens=listens)
 
@@ -64,18 +71,30 @@ class Gate:
         if request.url.path == AGENT_CARD_WELL_KNOWN_PATH:
             return None
         try:
-            known = self._callers.known()
+            caller = self._caller(headers)
         except TaskyardError:
             return _refusal(503, "unready", "The tokens of this server cannot be read.")
-        found = [name for name, token in known.items() if brings(headers, token)]
-        if not found:
+        if caller is None:
             said = "Bring a token: `Authorization: Bearer …`. Whoever serves gets one from `taskyard a2a token`."
             return _refusal(401, "unauthorized", said, **challenge(headers))
-        request.scope["user"] = SimpleUser(found[0])
+        request.scope["user"] = SimpleUser(caller)
         return None
+
+    def caller(self, headers: Headers) -> str | None:
+        """Whose token a request has, if any can be read."""
+        try:
+            return self._caller(headers)
+        except TaskyardError:
+            return None
+
+    def _caller(self, headers: Headers) -> str | None:
+        return next((name for name, token in self._callers.known().items() if brings(headers, token)), None)
 
     async def _body(self, request: Request) -> bytes | None:
         """What a request brings; None if that is too much."""
+        told = request.headers.get("content-length", "")
+        if told.isascii() and told.isdigit() and (len(told) > 15 or int(told) > self._most):
+            return None
         body = bytearray()
         async for part in request.stream():
             body += part

@@ -39,6 +39,9 @@ PORT = "8788"
 #: Connections at once, beyond those of streams.
 _SPARE_CONNECTIONS = 200
 
+#: The part of all connections that one caller keeps when places run short.
+_SHARE = 0.25
+
 
 class Wish(NamedTuple):
     """What a server is to be."""
@@ -89,14 +92,17 @@ def serve(wish: Wish, ready: Callable[[Ready], object]) -> None:
         gate = Gate(app, callers=callers, hosts=hosts, most=settings.a2a_body_limit)
         told = Ready(url, f"{tokens.folder(home)}/{tokens.callers(home)[0]}", tokens.callers(home), [*skills], address)
         connections = MOST_STREAMS + _SPARE_CONNECTIONS
-        how = servers.config(gate, connections=connections, has_lifespan=False)
-        server = servers.Server(how, lambda: ready(told))
+        limits = servers.Limits(connections, settings.a2a_body_limit, share=_SHARE)
 
         async def run() -> None:
-            async with anyio.create_task_group() as group:
-                group.start_soon(server.drain, gate.exchanges)
-                await server.serve(sockets=[listening])
-                group.cancel_scope.cancel()
+            await servers.serve(
+                gate,
+                listening,
+                identify=gate.caller,
+                limits=limits,
+                exchanges=gate.exchanges,
+                ready=lambda: ready(told),
+            )
 
         try:
             anyio.run(run)

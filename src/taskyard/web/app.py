@@ -16,6 +16,7 @@ import json
 import logging
 import time
 
+from starlette.datastructures import Headers
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.types import Message, Receive, Scope, Send
@@ -93,6 +94,10 @@ class App:
             name = route.path if route is not None else "none"
             self._site.metrics.note(name, sending.status, None if listens else time.monotonic() - began)
 
+    def caller(self, headers: Headers) -> str | None:
+        """Who asks: whoever has the token, by one name."""
+        return "web" if brings(headers, self._token) else None
+
     def _refusal(self, request: Request, route: Route | None, methods: tuple[str, ...]) -> Response | None:
         """Why a request is not looked at any closer, if so."""
         headers = request.headers
@@ -103,7 +108,7 @@ class App:
         if len(request.scope["path"]) + len(request.scope["query_string"]) > LONGEST_ADDRESS:
             return Refusal(414, "too_large", "The address is longer than any of ours.").answer()
         is_open = route is not None and route.is_open
-        if not is_open and not brings(headers, self._token):
+        if not is_open and self.caller(headers) is None:
             return Refusal(401, "unauthorized", _STRANGER).answer(**challenge(headers))
         if methods:
             said = f"This address takes {' or '.join(methods)}."

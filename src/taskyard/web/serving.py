@@ -20,7 +20,7 @@ from taskyard.serving import server as servers
 from taskyard.serving import token as tokens
 from taskyard.serving.hosts import hosts_of
 from taskyard.web import assets
-from taskyard.web.app import App
+from taskyard.web.app import LARGEST_BODY, App
 from taskyard.web.site import MOST_STREAMS, Options, Site
 
 #: Where it is, unless told otherwise: an address to remember.
@@ -86,14 +86,17 @@ def serve(wish: Wish, ready: Callable[[Ready], object]) -> None:
 
 
 async def _served(site: Site, app: App, listening: socket.socket, ready: Callable[[], object]) -> None:
-    config = servers.config(app, connections=MOST_STREAMS + _SPARE_CONNECTIONS, has_lifespan=False)
-    server = servers.Server(config, ready)
+    limits = servers.Limits(MOST_STREAMS + _SPARE_CONNECTIONS, LARGEST_BODY)
     try:
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(server.drain, app.exchanges)
-            tasks.start_soon(site.lists.tidy)
-            await server.serve(sockets=[listening])
-            tasks.cancel_scope.cancel()
+        await servers.serve(
+            app,
+            listening,
+            identify=app.caller,
+            limits=limits,
+            exchanges=app.exchanges,
+            ready=ready,
+            beside=[site.lists.tidy],
+        )
     finally:
         site.close()
 

@@ -10,6 +10,7 @@ No answer allows another origin to read it: there is no CORS here.
 from __future__ import annotations
 
 from mcp.server.transport_security import TransportSecurityMiddleware, TransportSecuritySettings
+from starlette.datastructures import Headers
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -55,9 +56,13 @@ class Gate:
             return JSONResponse({"error": "method_not_allowed"}, 405, headers={"Allow": "GET, HEAD"})
         return JSONResponse({"status": "ok"}, headers={"Cache-Control": "no-store"})
 
+    def caller(self, headers: Headers) -> str | None:
+        """Who asks: whoever has the token, by one name."""
+        return "mcp" if brings(headers, self._token) else None
+
     def _stranger(self, request: Request) -> Response | None:
         """The refusal for whoever does not bring the token."""
-        if brings(request.headers, self._token):
+        if self.caller(request.headers) is not None:
             return None
         said = "Bring the token: `Authorization: Bearer …`. `taskyard mcp --show-token` shows it to whoever may know."
         return JSONResponse({"error": "unauthorized", "message": said}, 401, headers=challenge(request.headers))

@@ -73,14 +73,18 @@ def serve(wish: Wish, ready: Callable[[Ready], object]) -> None:
             gate = Gate(app, token=token, hosts=hosts, callers=callers)
             told = Ready(f"http://{address.shown}{PATH}", token.file, callers.list_name, address)
             connections = 4 * settings.mcp_callers + _SPARE_CONNECTIONS
-            server = servers.Server(servers.config(gate, connections=connections), lambda: ready(told))
 
             async def run() -> None:
-                async with anyio.create_task_group() as tasks:
-                    tasks.start_soon(callers.watch)
-                    tasks.start_soon(server.drain, gate.exchanges)
-                    await server.serve(sockets=[listening])
-                    tasks.cancel_scope.cancel()
+                await servers.serve(
+                    gate,
+                    listening,
+                    identify=gate.caller,
+                    limits=servers.Limits(connections, settings.mcp_body_limit),
+                    exchanges=gate.exchanges,
+                    ready=lambda: ready(told),
+                    beside=[callers.watch],
+                    has_lifespan=True,
+                )
                 await callers.close()
 
             anyio.run(run)
