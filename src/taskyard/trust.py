@@ -42,6 +42,7 @@ class Trusted(NamedTuple):
     commands: tuple[str, ...]  #: what was allowed, as it was shown
     sha256: str
     at: int  #: epoch ms
+    how: str = "shown"  #: "shown": by `taskyard trust`; "typed": an acceptance command a person typed at a terminal
 
 
 def trusted_project(root: str, commands: Iterable[str], *, env: Mapping[str, str] | None = None) -> bool:
@@ -91,14 +92,14 @@ def trusted_command(command: str, cwd: str, *, env: Mapping[str, str] | None = N
     return _is_allowed(_acceptance(command, cwd), env)
 
 
-def trust_command(command: str, cwd: str, *, env: Mapping[str, str] | None = None) -> Trusted:
-    """Allow the acceptance command `command` to run in `cwd`.
+def trust_command(command: str, cwd: str, *, how: str = "shown", env: Mapping[str, str] | None = None) -> Trusted:
+    """Allow the acceptance command `command` to run in `cwd`; `how` a person allowed it is kept.
 
     Raises:
         BadText: the command is empty or holds what no command line can.
         Damaged: the store cannot be read; it is left as it is.
     """
-    return _allow(_acceptance(command, cwd), env)
+    return _allow(_acceptance(command, cwd)._replace(how=how), env)
 
 
 def list_trusted(*, env: Mapping[str, str] | None = None) -> tuple[Trusted, ...]:
@@ -209,9 +210,10 @@ def _record(entry: object) -> Trusted:
     kind, path, commands, at = (fields[name] for name in ("kind", "path", "commands", "at"))
     if not isinstance(path, str) or not isinstance(commands, list) or not isinstance(at, int):
         raise TypeError("an entry has a field of the wrong type")
+    how = "typed" if fields.get("how") == "typed" else "shown"
     texts = tuple(command for command in cast("list[object]", commands) if isinstance(command, str))
     if kind in ("project", "git"):
         return Trusted(str(kind), path, texts, _sha256(texts), at)
     if kind == "acceptance" and len(texts) == 1:
-        return Trusted("acceptance", path, texts, _sha256((texts[0], path)), at)
+        return Trusted("acceptance", path, texts, _sha256((texts[0], path)), at, how)
     raise ValueError("an entry is neither a project's nor an acceptance command's")

@@ -118,3 +118,35 @@ def test_a_command_of_others_cannot_act_on_the_terminal(shell: Shell, tmp_path: 
     ran = shell("trust", "--yes")
     assert "\u202e" not in ran.out
     assert "rm -rf ~" in ran.out
+
+
+@pytest.mark.req("L-21")
+@pytest.mark.parametrize("verb", ["add", "edit"])
+def test_an_acceptance_command_that_a_person_types_at_a_terminal_is_trusted_by_that(
+    shell: Shell, monkeypatch: pytest.MonkeyPatch, verb: str
+) -> None:
+    monkeypatch.setattr(sys, "stdin", Terminal(""))
+    if verb == "edit":
+        shell("task", "add", "Build")
+        shell("task", "edit", "1", "--accept", "true")
+    else:
+        shell("task", "add", "Build", "--accept", "true")
+
+    [trusted] = shell.json("trust", "--trusted")
+    assert (trusted["commands"], trusted["how"]) == (["true"], "typed")
+    assert shell("task", "done", "1").code == 0
+
+
+@pytest.mark.req("L-21")
+@pytest.mark.parametrize("who", ["TASKYARD_JOB", "TASKYARD_AGENT", "CLAUDECODE", "GEMINI_CLI", "--by", "no terminal"])
+def test_an_acceptance_command_that_an_agent_or_a_script_gives_is_not_trusted(
+    shell: Shell, monkeypatch: pytest.MonkeyPatch, who: str
+) -> None:
+    monkeypatch.setattr(sys, "stdin", io.StringIO("") if who == "no terminal" else Terminal(""))
+    if who.isupper():
+        monkeypatch.setenv(who, "b00000000")
+
+    shell("task", "add", "Build", "--accept", "touch ran", *(["--by", "bob"] if who == "--by" else []))
+
+    assert shell.json("trust", "--trusted") == []
+    assert shell("task", "done", "1", "--force").code == 5

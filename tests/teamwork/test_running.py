@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from support.cli import process
 from support.teams import SOON, team, until
 from taskyard import Teammate, trust
 from taskyard.teamwork import Turn, Working, run
@@ -115,7 +116,10 @@ def test_what_does_not_pass_its_check_goes_back_to_its_worker_with_the_reason(tm
 
 
 @pytest.mark.req("L-21", "M-04")
-def test_a_check_that_nobody_allowed_sets_the_task_aside_at_once() -> None:
+def test_finished_work_whose_acceptance_command_is_not_trusted_waits_for_a_person(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
     turns: list[str] = []
 
     async def work(turn: Turn) -> str:
@@ -126,9 +130,18 @@ def test_a_check_that_nobody_allowed_sets_the_task_aside_at_once() -> None:
         async with team() as yard:
             task = yard.tasks.create("Build", acceptance={"command": "touch ran"})
             job = await yard.jobs.start(Working(Teammate("ada", "crew"), work))
-            await until(lambda: yard.tasks.get(task.id).is_held)
             await until(lambda: any(mail.type == "message" for mail in yard.mail.peek("lead")))
+            [mail] = [mail for mail in yard.mail.peek("lead") if mail.type == "message"]
+            assert f"taskyard trust {task.id} --list crew" in mail.text and "touch ran" in mail.text
             await yard.jobs.stop(job.id)
+            waits = yard.tasks.get(task.id)
+            assert (waits.status.value, waits.owner, waits.is_held) == ("in_progress", "me", False)
+            words = ("trust", task.id, "--list", "crew", "--yes")
+            trusted = await asyncio.to_thread(process, *words)
+            assert trusted.code == 0, trusted
+            done = yard.tasks.get(task.id)
+            assert done.is_done and "awaiting" not in done.extra
 
     asyncio.run(scene())
     assert len(turns) == 1
+    assert (tmp_path / "ran").exists()

@@ -113,6 +113,18 @@ def is_terminal(stream: object) -> bool:
         return False
 
 
+#: Set for commands that an agent runs: by us, Claude Code, Codex, Gemini CLI, opencode, Cursor.
+_AGENT_VARIABLES = (
+    "TASKYARD_JOB", "TASKYARD_INSTANCE", "TASKYARD_AGENT", "CLAUDECODE", "CODEX_SANDBOX", "CODEX_THREAD_ID",
+    "GEMINI_CLI", "OPENCODE", "CURSOR_AGENT", "AI_AGENT",
+)  # fmt: skip
+
+
+def is_typed_by_person(args: Args) -> bool:
+    """Whether a person typed this command at a terminal; not an agent, a job or a script without one."""
+    return is_terminal(sys.stdin) and not args.by and not any(os.environ.get(name) for name in _AGENT_VARIABLES)
+
+
 def confirm(args: Args, question: str) -> None:
     """Have a person agree, unless `--yes` said so already.
 
@@ -132,12 +144,14 @@ def confirm(args: Args, question: str) -> None:
         raise Cancelled("The command")
 
 
-def open_yard(args: Args) -> Yard:
-    """The list the arguments name, for the person or script behind this command line."""
+def open_yard(args: Args, *, cwd: str | None = None) -> Yard:
+    """The list the arguments name, for the person or script behind this command line, who works in `cwd`."""
     from taskyard.app import open as open_
 
     wait_aloud(args)
-    yard = open_(tasks_dir=args.tasks_dir, list=args.list, agent=args.by, via="cli", is_person=True, report=_said)
+    yard = open_(
+        tasks_dir=args.tasks_dir, list=args.list, agent=args.by, via="cli", is_person=True, report=_said, cwd=cwd
+    )
     if args.verbose:
         from taskyard.cli.which import why
 

@@ -6,9 +6,10 @@ import os
 
 from taskyard import trust
 from taskyard.cli.command import Command
-from taskyard.cli.output import answer, confirm, open_yard, print_line
+from taskyard.cli.output import answer, confirm, open_yard, print_line, say, warn
 from taskyard.cli.values import task_id
 from taskyard.errors import NotFound, TaskyardError, UsageError
+from taskyard.shapes import as_object
 from taskyard.typed import NamedTuple
 from taskyard.view.text import safe
 
@@ -30,6 +31,7 @@ class Wanted(NamedTuple):
     commands: tuple[str, ...]
     is_trusted: bool
     of: str  #: whose it is, in words
+    task: Task | None = None  #: whose acceptance command it is
 
 
 def _arguments(parser: Parser) -> None:
@@ -58,7 +60,28 @@ def _run(args: Args) -> int:
     confirm(args, "Allow these commands to run as you?")
     for one in wanted:
         _allow(one)
-    return answer(args, lambda: _json(wanted), lambda: [f"Trusted: {safe(one.of)}" for one in wanted])
+    lines = [f"Trusted: {safe(one.of)}" for one in wanted]
+    return answer(args, lambda: _json(wanted), lambda: lines) or _complete_finished(args, wanted)
+
+
+def _complete_finished(args: Args, wanted: Sequence[Wanted]) -> int:
+    """Complete the tasks whose work was finished and only waited for this trust."""
+    failed = False
+    for one in wanted:
+        waits = as_object(one.task.extra.get("awaiting")) if one.task is not None else None
+        if one.task is None or waits is None or one.task.is_done:
+            continue
+        folder = str(waits.get("cwd") or "")
+        cwd = folder if os.path.isdir(folder) else None
+        try:
+            with open_yard(args, cwd=cwd) as yard:
+                yard.tasks.update(one.task.id, status="completed", clear=("awaiting",))
+        except TaskyardError as error:
+            failed = True
+            warn(f"Task #{one.task.id} is not completed: {error}")
+        else:
+            say(args, f"Completed #{one.task.id}, which waited for this.")
+    return 1 if failed else 0
 
 
 def _take_back(args: Args, found: Sequence[Wanted]) -> int:
@@ -119,7 +142,8 @@ def _of_task(task: Task) -> Wanted | None:
     except TaskyardError:
         return None  # what cannot run needs no trust
     trusted = trust.trusted_command(found.command, found.trusted_at)
-    return Wanted("acceptance", found.trusted_at, (found.command,), trusted, f"acceptance of #{task.id} {task.subject}")
+    of = f"acceptance of #{task.id} {task.subject}"
+    return Wanted("acceptance", found.trusted_at, (found.command,), trusted, of, task)
 
 
 def _allow(one: Wanted) -> None:
@@ -166,5 +190,9 @@ TRUST = Command(
     "Show the hooks and git filters that came with this project, or acceptance commands of tasks, and allow them\n"
     "to run. Other people wrote them: read them first. After any change they must be allowed again.",
     examples=("taskyard trust", "taskyard trust 12", "taskyard trust --all --yes", "taskyard trust --trusted"),
-    exits=("2  nobody can be asked here: --yes", "130  you said no"),
+    exits=(
+        "1  a task that waited for this trust could not be completed",
+        "2  nobody can be asked here: --yes",
+        "130  you said no",
+    ),
 )

@@ -123,7 +123,7 @@ def check_clear(fields: str | Iterable[str]) -> tuple[str, ...]:
     Raises:
         BadValue: one is no such name.
     """
-    known = (*EXTRAS, "held")
+    known = (*EXTRAS, "held", "awaiting")
     if not isinstance(fields, Iterable):  # pyright: ignore[reportUnnecessaryIsInstance]  # callers without a type checker
         raise BadValue("clear", fields, f"one or more of {', '.join(known)}")
     names = (fields,) if isinstance(fields, str) else tuple(fields)

@@ -1,4 +1,4 @@
-"""A word to the agent that has just completed everything: let somebody else check it."""
+"""Advice after everything is completed: have the work verified. One text for the agent, one for a person."""
 
 from __future__ import annotations
 
@@ -12,6 +12,16 @@ if TYPE_CHECKING:
 FEWEST_TASKS = 3
 
 
+#: Where the instructions to the agent begin.
+_INSTRUCTIONS = " Before you report the work as done, "
+
+
+def note_for_person(note: str) -> str:
+    """A note that came with a completed task as a person reads it: a fact and a command, no instructions to a model."""
+    fact, found, _ = note.partition(_INSTRUCTIONS)
+    return f"{fact} To have the work checked, start an agent: `taskyard agent PROMPT`." if found else note
+
+
 def verification_nudge(tasks: Iterable[Task], *, verifier: str) -> str | None:
     """What to tell the main agent when `tasks` are all done and none of them was a verification.
 
@@ -23,7 +33,7 @@ def verification_nudge(tasks: Iterable[Task], *, verifier: str) -> str | None:
     if any("verif" in task.subject.lower() for task in real):
         return None
     return (
-        f"All {len(real)} tasks are completed and none of them was a verification. Before you report the work as "
-        f"done, start an agent of type {verifier!r} to check it independently: the verdict is the verifier's to "
+        f"All {len(real)} tasks are completed and none of them was a verification.{_INSTRUCTIONS}"
+        f"start an agent of type {verifier!r} to check it independently: the verdict is the verifier's to "
         "give, not yours."
     )

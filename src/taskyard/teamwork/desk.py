@@ -6,6 +6,8 @@ Each is made under the teammate's own name and instance, so that all it holds go
 
 from __future__ import annotations
 
+import os
+
 from taskyard.app import for_teammate
 from taskyard.clock import now_ms
 from taskyard.errors import (
@@ -25,7 +27,7 @@ from taskyard.tasklist.extras import labels_of, requires_of
 from taskyard.tasklist.graph import open_blockers
 from taskyard.tasklist.model import Act
 from taskyard.teamwork.colours import coloured
-from taskyard.teamwork.failing import failures, returned
+from taskyard.teamwork.failing import PERSON, failures, handed_to_person, returned
 from taskyard.typed import NamedTuple
 
 TYPE_CHECKING = False
@@ -37,9 +39,6 @@ if TYPE_CHECKING:
     from taskyard.tasklist.message import Message
     from taskyard.tasklist.model import Task
     from taskyard.teamwork.office import Office
-
-#: Who hears of it where a team has no lead.
-PERSON = "me"
 
 #: Messages fetched at once.
 _BITE = 10
@@ -79,6 +78,7 @@ class Desk:
         self._able = frozenset(capabilities)
         self._labels = frozenset(labels)
         self._report = report
+        self._cwd = cwd or os.getcwd()
         self._tracker = ""
         self._has_joined = False
         self._yard = for_teammate(office.store, home=office.home, settings=office.settings, report=report, cwd=cwd)
@@ -204,7 +204,7 @@ class Desk:
         except (HookRefused, AcceptanceFailed) as refusal:
             return Ending(refusal=str(refusal))
         except Untrusted as refusal:
-            self.fail(str(refusal), most=1)  # nobody on the team can do more about it
+            self._hand_to_person(task, refusal)
             return Ending()
         except Blocked as refusal:
             self.release(str(refusal))
@@ -241,6 +241,28 @@ class Desk:
                 f" Look into it, then claim it or `taskyard task assign {task.id} AGENT {where}`."
             )
             self.tell_lead(text=storable(text), data={"taskId": task.id, "subject": task.subject})
+
+    def _hand_to_person(self, task: Task, refusal: Untrusted) -> None:
+        """Leave a finished task in progress until a person trusts its acceptance command; the lead hears of it."""
+        from shlex import quote
+
+        self.in_hand = None
+        caller = self._caller(task)
+        reason = f"its acceptance command is not trusted: {refusal.command}"
+        act = Act(self.who.name, "update", note=storable(f"finished, {reason}")[:500])
+        try:
+            self._office.store.update(
+                task.id, lambda facts: handed_to_person(facts, caller, reason=storable(reason), cwd=self._cwd), act
+            )
+        except (Conflict, NotFound, Damaged) as error:
+            self._report(f"Task #{task.id} went out of its hands: {error}")
+            return
+        where = f"--list {quote(self._office.list_name)}"
+        text = (
+            f"Task #{task.id} is finished and waits for a person: {reason[:2000]}"
+            f"\nRead the command, then run `taskyard trust {task.id} {where}`, which also completes the task."
+        )
+        self.tell_lead(text=storable(text), data={"taskId": task.id, "subject": task.subject})
 
     def release(self, why: str) -> None:
         """Put what is in hand back into the pool."""

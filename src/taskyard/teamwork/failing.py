@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from taskyard.shapes import as_number, as_object
 from taskyard.tasklist import rules
-from taskyard.tasklist.model import Decision, Facts, Task
+from taskyard.tasklist.model import Decision, Facts, Task, TaskStatus
+
+#: Who completes what no agent may.
+PERSON = "me"
 
 #: Of a reason, what a task keeps, in characters: whoever tries next reads it.
 LONGEST_REASON = 2_000
@@ -13,6 +16,15 @@ LONGEST_REASON = 2_000
 def failures(task: Task) -> int:
     """How often it failed in a row."""
     return as_number((as_object(task.extra.get("failed")) or {}).get("count"))
+
+
+def handed_to_person(facts: Facts, caller: rules.Caller, *, reason: str, cwd: str) -> Decision:
+    """Keep a task in progress whose work is finished, but that only a person can let be completed."""
+    back = rules.release(facts, caller).task
+    waits = {"reason": reason[:LONGEST_REASON], "by": caller.agent or "", "cwd": cwd}
+    ours: dict[str, object] = {**back.extra, "awaiting": waits}
+    kept = back._replace(status=TaskStatus.IN_PROGRESS, owner=PERSON, metadata={**back.metadata, "taskyard": ours})
+    return Decision(kept, None)
 
 
 def returned(facts: Facts, caller: rules.Caller, *, reason: str, most: int) -> Decision:

@@ -6,6 +6,7 @@ from taskyard.errors import Conflict, JobEnded, JobNotBegun, UsageError
 from taskyard.harmless import safe
 from taskyard.kinds.shell import Shell
 from taskyard.runtime.model import JobStatus
+from taskyard.tasklist.nudge import note_for_person
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ def _named(task: Task) -> str:
 
 
 def _noted(said: str, task: Task) -> str:
-    return "\n".join([said, *task.notes])
+    return "\n".join([said, *map(note_for_person, task.notes)])
 
 
 def add(yard: Yard, subject: str) -> str:

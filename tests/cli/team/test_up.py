@@ -240,3 +240,37 @@ def test_a_member_whose_keeper_somebody_stopped_ends_with_the_team(tmp_path: Pat
         assert child.returncode == 130
         assert yard.jobs.get(ada.id).is_final
     nothing_is_left("shop")
+
+
+CHECKED = """\
+tasks:
+  - {subject: Build it, acceptance: "touch %s"}
+"""
+
+
+@pytest.mark.req("L-21", "M-01")
+def test_a_team_does_not_start_before_its_acceptance_commands_are_trusted(tmp_path: Path) -> None:
+    side, mark = tmp_path / "side", tmp_path / "mark"
+    words = ["team", "up", "shop", "--plan", plan(tmp_path, CHECKED % mark), "--agents", "1", "--command", noting(side)]
+
+    refused = process(*words)
+
+    assert refused.code == 2
+    assert f"touch {mark}" in refused.err and "--yes" in refused.err
+    assert not side.exists() and command_line("task", "list", "--list", "shop", "--json").data == []
+
+    done = process(*words, "--yes", "--json")
+
+    assert done.code == 0, done
+    assert mark.exists()
+
+
+@pytest.mark.req("L-17")
+def test_a_person_reads_no_instructions_for_a_model_after_the_work(tmp_path: Path) -> None:
+    done = process(
+        "team", "up", "--plan", plan(tmp_path, PLAN), "--agents", "1", "--command", noting(tmp_path / "side")
+    )
+
+    assert done.code == 0, done
+    assert "none of them was a verification. To have the work checked, start an agent" in done.out
+    assert "Before you report" not in done.out + done.err

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from taskyard.cli.command import Command
 from taskyard.cli.output import open_yard
-from taskyard.cli.task.fields import add_fields, extras, metadata, text_of
+from taskyard.cli.task.fields import add_fields, extras, metadata, text_of, trust_typed
 from taskyard.cli.task.shown import answer_task
 from taskyard.errors import UsageError
 
@@ -39,6 +39,7 @@ def _run(args: Args) -> int:
             metadata=metadata(args),
             **extras(args),
         )
+        trust_typed(args)
         return answer_task(args, yard, task)
 
 

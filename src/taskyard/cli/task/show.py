@@ -95,6 +95,8 @@ def _extras(task: Task) -> Iterator[tuple[str, str]]:
         yield "also", safe(f"{twin.system} {twin.id}" + (f"  {twin.url}" if twin.url else ""))
     if acceptance := extras.acceptance_of(task):
         yield "accepted by", safe(acceptance.command)
+    if (waits := as_object(task.extra.get("awaiting"))) is not None and not task.is_done:
+        yield "waits for you", safe(f"{waits.get('reason')} (`taskyard trust {task.id}`)")
     if (evidence := as_object(task.extra.get("evidence"))) is not None:
         yield "evidence", _evidence(evidence)
 

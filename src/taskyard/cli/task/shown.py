@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from taskyard.cli.output import answer, columns, style
+from taskyard.cli.output import answer, columns, is_typed_by_person, style
 from taskyard.clock import now_ms
 from taskyard.errors import Damaged, TaskNotFound
 from taskyard.view.ordering import arranged
@@ -29,9 +29,18 @@ def answer_task(args: Args, yard: Yard, task: Task, *, with_token: bool = False)
         if task.ready:
             ready = [found for task_id in task.ready if (found := look(yard, task_id)) is not None]
             yield "Ready now: " + ", ".join(f"#{other.id} {safe(other.subject)}" for other in ready)
-        yield from (safe(note, lines=True) for note in task.notes)
+        yield from (safe(note, lines=True) for note in notes(args, task))
 
     return answer(args, data, lines, ids=[task.id])
+
+
+def notes(args: Args, task: Task) -> list[str]:
+    """What came with the task, in the words for a person where one typed the command."""
+    if not task.notes or not is_typed_by_person(args):
+        return list(task.notes)
+    from taskyard.tasklist.nudge import note_for_person
+
+    return [note_for_person(note) for note in task.notes]
 
 
 def answer_tasks(args: Args, yard: Yard, tasks: Sequence[Task], *, nothing: str) -> int:
@@ -43,7 +52,7 @@ def answer_tasks(args: Args, yard: Yard, tasks: Sequence[Task], *, nothing: str)
     def lines() -> Iterator[str]:
         if tasks:
             yield from rows(args, yard, tasks)
-            yield from (safe(f"#{task.id}: {note}") for task in tasks for note in task.notes)
+            yield from (safe(f"#{task.id}: {note}") for task in tasks for note in notes(args, task))
         else:
             yield nothing
 

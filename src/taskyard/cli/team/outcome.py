@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from taskyard.crew.news import why_open
+from taskyard.tasklist.nudge import note_for_person
 from taskyard.view.text import duration, safe
 
 TYPE_CHECKING = False
@@ -30,7 +31,7 @@ def outcome_lines(outcome: Outcome) -> Iterator[str]:
     for fault in outcome.faults:
         yield f"Fault: {safe(fault)}."
     if outcome.nudge:
-        yield outcome.nudge
+        yield note_for_person(outcome.nudge)
 
 
 def outcome_json(outcome: Outcome) -> dict[str, object]:

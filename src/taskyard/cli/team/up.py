@@ -6,11 +6,12 @@ import os
 import sys
 
 from taskyard.cli.command import Command
-from taskyard.cli.output import answer, print_line, say, wait_aloud, warn
+from taskyard.cli.output import answer, confirm, print_line, say, wait_aloud
 from taskyard.cli.team.options import add_options, patient, wish_of
 from taskyard.cli.team.outcome import outcome_json, outcome_lines
 from taskyard.cli.values import whole
-from taskyard.errors import BadValue, UsageError
+from taskyard.errors import BadText, BadValue, UsageError
+from taskyard.shapes import as_object
 from taskyard.view.text import safe
 
 TYPE_CHECKING = False
@@ -43,6 +44,9 @@ def _arguments(parser: Parser) -> None:
     )
     parser.add_words("--names", metavar="AGENT", dest="names", help="What members are called.")
     parser.add("--replace", type=whole, default=10, metavar="N", help="How many that die are replaced; 10.")
+    parser.add(
+        "--yes", "-y", action="store_true", help="Allow the acceptance commands of plan and list without asking."
+    )
     parser.add("-d", "--detach", action="store_true", help="Lead in the background; print the team and its job.")
 
 
@@ -56,6 +60,7 @@ def _run(args: Args) -> int:
     plan = plan_file.read_file(args.plan) if args.plan else None
     name = _team_name(args, plan)
     course = _course(args, name)
+    _check_trust(args, name, plan)
     if args.detach:
         return _in_background(args, course)
     return _led(args, course, plan)
@@ -114,30 +119,52 @@ def _begin(args: Args, yard: Yard, course: Course) -> None:
             f"Nothing is on the list {course.wish.team!r}. Give a --plan, add tasks"
             f" (`taskyard task add --list {course.wish.team} SUBJECT`), or wait for some with `--until stopped`."
         )
-    _warn_of_untrusted(yard, course.wish.team)
     left = sum(not task.is_done for task in tasks)
     todo = f"{left} {'task' if left == 1 else 'tasks'} to do"
     count = f"{course.agents} {'member' if course.agents == 1 else 'members'}"
     say(args, f"Team {course.wish.team}, led by {yard.agent}: {todo}, {count}. Ctrl+C stops it.")
 
 
-def _warn_of_untrusted(yard: Yard, team: str) -> None:
-    """Say which tasks nobody can complete before a person allows their acceptance commands."""
+def _check_trust(args: Args, team: str, plan: Plan | None) -> None:
+    """Have a person allow acceptance commands of plan and list before anything starts: agents cannot.
+
+    Raises:
+        UsageError: there are some, and nobody can be asked.
+        Cancelled: the person said no.
+    """
     from taskyard import trust
     from taskyard.acceptance import check_acceptance
+    from taskyard.app import open as open_yard
 
-    ids: list[str] = []
-    for task in yard.tasks.list():
-        spec = task.extra.get("acceptance")
-        if spec is not None and not task.is_done:
-            try:
-                found = check_acceptance(spec, folder=os.getcwd())
-            except BadValue:
-                continue  # another program's; completing says so
-            if not trust.trusted_command(found.command, found.trusted_at):
-                ids.append(f"#{task.id}")
-    if ids:
-        warn(f"Acceptance commands of {', '.join(ids)} are not allowed yet: `taskyard trust --all --list {team}`.")
+    with open_yard(tasks_dir=args.tasks_dir, list=team, via="cli", is_person=True, report=_said) as yard:
+        specs = [(f"#{task.id}", task.extra.get("acceptance")) for task in yard.tasks.list() if not task.is_done]
+    for task in plan.tasks if plan is not None else ():
+        specs.append(
+            (
+                f"{task.draft.subject!r} in {args.plan}",
+                (as_object(task.draft.metadata.get("taskyard")) or {}).get("acceptance"),
+            )
+        )
+    wanted: dict[tuple[str, str], list[str]] = {}
+    for of, spec in specs:
+        if spec is None:
+            continue
+        try:
+            found = check_acceptance(spec, folder=os.getcwd())
+        except (BadText, BadValue):
+            continue  # another program's; completing says so
+        if not trust.trusted_command(found.command, found.trusted_at):
+            wanted.setdefault((found.command, found.trusted_at), []).append(of)
+    if not wanted:
+        return
+    sys.stderr.write("Acceptance commands that nobody has allowed to run yet:\n")
+    for (command, folder), tasks in wanted.items():
+        more = f" and {len(tasks) - 3} more" if len(tasks) > 3 else ""
+        sys.stderr.write(f"  {safe(', '.join(tasks[:3]))}{more}, in {safe(folder)}:\n")
+        sys.stderr.writelines(f"    {safe(line)}\n" for line in command.splitlines())
+    confirm(args, "No task with one of them can be completed before. Allow these commands to run as you?")
+    for command, folder in wanted:
+        trust.trust_command(command, folder)
 
 
 def _tell(args: Args, text: str) -> None:
@@ -197,6 +224,7 @@ UP = Command(
         "1  something could not be done, or a member did not come",
         "2  the plan, or what members are to run on, cannot be; says where",
         "5  there is such a team, and somebody lives in it",
+        "2  acceptance commands are not trusted, and nobody can be asked: --yes",
         "130  Ctrl+C: every member was stopped, with proof",
     ),
 )
