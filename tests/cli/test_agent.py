@@ -61,7 +61,7 @@ def test_an_agent_can_be_given_a_budget_and_a_worktree(tmp_path: Path) -> None:
 def test_what_is_missing_is_named() -> None:
     assert "needs a program" in taskyard("agent", "go").err
     unknown = taskyard("agent", "go", "--engine", "comand", "--json")
-    assert (unknown.code, unknown.error["nearest"]) == (4, ["command"])
+    assert (unknown.code, unknown.error["nearest"][0]) == (4, "command")
     assert "cannot be read" in taskyard("agent", "go", "--command", "sh -c 'x").err
 
 
