@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +15,10 @@ from support import cli
 from support.jobs import marked
 from support.model_api import Call, Calls, Cut, Fail, Hang, Limit, ModelApi, Say, Usage
 from support.wait import until
+from support.watching import Watched, work
 from taskyard.clock import now_ms
 from taskyard.engines.claude.engine import Claude
-from taskyard.engines.engine import Brief, Said
+from taskyard.engines.engine import Said
 from taskyard.runtime.jobs import Jobs
 from taskyard.runtime.model import Job
 
@@ -183,7 +184,7 @@ def test_a_turn_whose_tools_were_refused_names_them_and_is_not_complete(model: M
         ),
         Say("I could not."),
     )
-    said = turn(folder)
+    said = work(Claude(), "go", folder)
     assert (said.text, said.refused, said.is_complete) == ("I could not.", ("Bash",), False)
 
 
@@ -248,41 +249,6 @@ def test_stopped_in_the_middle_nothing_of_it_is_left(model: Model, jobs: Jobs, f
 # -- what goes wrong ------------------------------------------------------------------------------
 
 
-class _Watcher:
-    """Keeps what the engine tells."""
-
-    def __init__(self) -> None:
-        self.lines: list[dict[str, Any]] = []
-        self.waits: list[float] = []
-
-    def record(self, line: Any) -> None:
-        self.lines.append(dict(line))
-
-    def used_tool(self, name: str, given: Any) -> None: ...
-
-    def used_tokens(self, usage: Any) -> None: ...
-
-    def costs(self, usd: float) -> None: ...
-
-    def limited(self, seconds: float, why: str) -> None:
-        self.waits.append(seconds)
-
-    async def ask(self, question: str) -> str | None:
-        return None
-
-    async def messages(self) -> AsyncIterator[str]:
-        nothing: tuple[str, ...] = ()
-        for text in nothing:
-            yield text
-
-
-def turn(folder: Path, watcher: _Watcher | None = None, engine: Claude | None = None) -> Said:
-    import asyncio
-
-    brief = Brief("go", str(folder), dict(os.environ), own_tools=False)
-    return asyncio.run((engine or Claude()).work(brief, watcher or _Watcher()))
-
-
 @pytest.mark.req("Q-01")
 def test_a_used_up_quota_is_a_rate_limit_until_it_resets(
     model: Model, folder: Path, monkeypatch: pytest.MonkeyPatch
@@ -291,14 +257,14 @@ def test_a_used_up_quota_is_a_rate_limit_until_it_resets(
     monkeypatch.delenv("ANTHROPIC_API_KEY")
     monkeypatch.setenv("CLAUDE_CODE_OAUTH_TOKEN", "sk-ant-oat01-test")
     engine, before = Claude(), now_ms()
-    said = turn(folder, engine=engine)
+    said = work(engine, "go", folder)
     assert said.rate_limit is not None
     assert said.rate_limit.provider == "anthropic"
     assert said.rate_limit.until_ms is not None
     assert abs(said.rate_limit.until_ms - before - 3_600_000) < 60_000
     assert "5-hour limit" in said.rate_limit.reason
     api.then(Say("Now it works."))
-    assert turn(folder, engine=engine) == Said("Now it works.")  # the same conversation
+    assert work(engine, "go", folder) == Said("Now it works.")  # the same conversation
 
 
 @pytest.mark.req("Q-01")
@@ -307,7 +273,7 @@ def test_errors_of_the_server_are_limits_or_can_be_retried(
     model: Model, folder: Path, status: int, is_limit: bool
 ) -> None:
     model(Fail(status))
-    said = turn(folder)
+    said = work(Claude(), "go", folder)
     assert (said.rate_limit is not None, said.is_retryable, said.is_complete) == (is_limit, True, False)
     assert str(status) in said.error
 
@@ -316,21 +282,21 @@ def test_errors_of_the_server_are_limits_or_can_be_retried(
 def test_the_wait_before_a_retry_is_shown(model: Model, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CLAUDE_CODE_MAX_RETRIES", "2")
     model(Fail(429, headers={"retry-after": "1"}), Say("Through."))
-    watcher = _Watcher()
-    assert turn(folder, watcher) == Said("Through.")
-    assert watcher.waits == [1.0]
+    watcher = Watched()
+    assert work(Claude(), "go", folder, watched=watcher) == Said("Through.")
+    assert [seconds for seconds, _ in watcher.limits] == [1.0]
 
 
 def test_no_credit_is_final(model: Model, folder: Path) -> None:
     model(Fail(400, "Your credit balance is too low to access the Anthropic API."))
-    said = turn(folder)
+    said = work(Claude(), "go", folder)
     assert (said.rate_limit, said.is_retryable) == (None, False)
     assert "Credit balance is too low" in said.error
 
 
 def test_a_cut_stream_is_an_error_that_can_be_retried(model: Model, folder: Path) -> None:
     model(Cut())
-    said = turn(folder)
+    said = work(Claude(), "go", folder)
     assert said.error, said
     assert (said.is_retryable, said.rate_limit) == (True, None), said
 
@@ -338,7 +304,7 @@ def test_a_cut_stream_is_an_error_that_can_be_retried(model: Model, folder: Path
 def test_silence_in_the_middle_of_a_turn_ends_it(model: Model, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TASKYARD_AGENT_SILENCE", "3")
     model(Hang())
-    said = turn(folder)
+    said = work(Claude(), "go", folder)
     assert ("said nothing for 3 s" in said.error, said.is_retryable) == (True, True)
 
 

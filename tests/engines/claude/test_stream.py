@@ -3,27 +3,23 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
 
+from support.watching import Watched
 from taskyard.engines.claude.stream import Stream
 from taskyard.engines.engine import Said
 from taskyard.engines.progress import Progress
 
 
-class Watched:
-    """Keeps what it is told."""
+class Counted(Watched):
+    """A watcher that counts as jobs do."""
 
     def __init__(self) -> None:
+        super().__init__()
         self.progress = Progress()
-        self.cost = 0.0
-        self.waits: list[tuple[float, str]] = []
-        self.lines: list[Mapping[str, object]] = []
-
-    def record(self, line: Mapping[str, object]) -> None:
-        self.lines.append(line)
 
     def used_tool(self, name: str, given: Mapping[str, object]) -> None:
         self.progress = self.progress.used_tool(name, given)
@@ -31,23 +27,9 @@ class Watched:
     def used_tokens(self, usage: Mapping[str, object]) -> None:
         self.progress = self.progress.used_tokens(usage)
 
-    def costs(self, usd: float) -> None:
-        self.cost = usd
 
-    def limited(self, seconds: float, why: str) -> None:
-        self.waits.append((seconds, why))
-
-    async def ask(self, question: str) -> str | None:
-        return None
-
-    async def messages(self) -> AsyncIterator[str]:
-        nothing: tuple[str, ...] = ()
-        for text in nothing:
-            yield text
-
-
-def heard(*messages: Any) -> tuple[Watched, Stream]:
-    watched = Watched()
+def heard(*messages: Any) -> tuple[Counted, Stream]:
+    watched = Counted()
     stream = Stream(watched)
     for message in messages:
         stream.hear(message if isinstance(message, str) else json.dumps(message))
@@ -130,7 +112,7 @@ def test_a_wait_of_the_program_for_a_limit_is_shown() -> None:
         {**retry, "error_status": 500, "error": "server_error"},
         {**retry, "error_status": 401, "error": "authentication_failed"},
     )
-    assert watched.waits == [
+    assert watched.limits == [
         (2.0, "rate_limit (429), the agent retries"),
         (0.521, "overloaded (529), the agent retries"),
     ]
@@ -182,4 +164,4 @@ def test_a_result_counts_only_for_the_turn_it_ends() -> None:
 def test_any_line_is_survived(line: str) -> None:
     watched, _ = heard(line)
     assert watched.progress.tokens == 0
-    assert watched.cost == 0.0
+    assert not watched.cost

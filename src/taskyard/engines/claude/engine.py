@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import time
 
 from taskyard import config
 from taskyard.engines.claude import arguments, permission
@@ -111,6 +112,7 @@ class _Run:
         self._questions: dict[str, asyncio.Task[None]] = {}
         self._messages: asyncio.Task[None] | None = None
         self._is_closed = False
+        self._alive_at = time.monotonic()
         self.stream = Stream(watcher)
 
     async def work(self, prompt: str) -> Said | None:
@@ -122,11 +124,14 @@ class _Run:
             while True:
                 coming = coming or asyncio.ensure_future(anext(lines, None))
                 patience = self._settings.agent_silence if self.stream.is_working else _PARTING
-                await asyncio.wait({coming}, timeout=patience)
+                if self._questions:  # a person has to answer first
+                    self._alive_at = time.monotonic()
+                await asyncio.wait({coming}, timeout=max(self._alive_at + patience - time.monotonic(), 0))
                 if not coming.done():
-                    if self._questions:
-                        continue  # a person has to answer first
+                    if self._questions or self._alive_at + patience > time.monotonic():
+                        continue
                     return self._silent(patience)
+                self._alive_at = time.monotonic()
                 line, coming = coming.result(), None
                 if line is None:
                     return None if self.stream.is_working else self.stream.said
@@ -182,6 +187,8 @@ class _Run:
 
     def _asked(self, message: Mapping[str, object]) -> None:
         request = permission.Request.read(message)
+        if request.id in self._questions:
+            return  # the same again
         act = self._answer(request) if _wants_permission(message) else self._decline(request)
         if len(self._questions) >= _MOST_WAITING:
             act.close()
@@ -189,7 +196,11 @@ class _Run:
         before = list(self._questions.values())  # one at a time: an answer does not say which question it is for
         asking = asyncio.create_task(_after(before, act))
         self._questions[request.id] = asking
-        asking.add_done_callback(lambda _: self._questions.pop(request.id, None))
+        asking.add_done_callback(lambda _: self._settled(request.id))
+
+    def _settled(self, request_id: str) -> None:
+        self._questions.pop(request_id, None)
+        self._alive_at = time.monotonic()  # from now on the program is waited for again
 
     async def _decline(self, request: permission.Request) -> None:
         answer = {"subtype": "error", "request_id": request.id, "error": "not supported"}
