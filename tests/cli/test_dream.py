@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shlex
 import signal
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -71,6 +73,40 @@ def test_a_hook_begins_one_only_when_it_is_time_and_never_stops_its_program(
     assert wrong.code == 1  # 2 would stop the program whose hook it is
     assert "needs a program" in wrong.err
     assert taskyard("dream", "--auto", "--force").code == 2
+
+
+@pytest.mark.req("K-07")
+def test_the_end_of_a_session_begins_one_and_its_note_reaches_a_person_and_no_model(
+    memory: Memory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert taskyard("install", "claude-code", "--scope", "project", "--yes").code == 0
+    settings = json.loads(Path(".claude/settings.json").read_text(encoding="utf-8"))
+    [entry] = settings["hooks"]["SessionEnd"]
+    payload = json.dumps({"hook_event_name": "SessionEnd", "session_id": "s", "cwd": str(memory.project)})
+
+    command = entry["hooks"][0]["command"]
+    ended = subprocess.run(["sh", "-c", command], input=payload, capture_output=True, text=True, check=False)
+
+    assert (ended.returncode, ended.stdout, ended.stderr) == (0, "", "")
+    [job] = taskyard("ps", "--all", "--json").data
+    assert job["type"] == "dream"
+    assert process("wait", job["id"]).code == 0
+    [notice] = taskyard("notices", "--json").data
+    assert "Improved 3 of the memory's files" in notice["summary"]
+    for model in (("hook", "UserPromptSubmit"), ("notices", "take", "--xml"), ("notices", "--by", "ada", "--quiet")):
+        assert taskyard(*model, stdin=payload.encode()).out == ""
+    monkeypatch.setenv("CLAUDECODE", "1")
+    assert taskyard("notices", "--json").data == []
+    monkeypatch.delenv("CLAUDECODE")
+    assert taskyard("notices", "clear", "--quiet").lines == [notice["id"]]
+    assert taskyard("notices", "--json").data == []
+
+
+@pytest.mark.req("K-07")
+def test_the_end_of_a_session_inside_a_job_begins_none(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TASKYARD_JOB", "a00000000")
+    assert taskyard("hook", "SessionEnd", "--strict", stdin=b"{}").code == 0
+    assert taskyard("ps", "--all", "--json").data == []
 
 
 @pytest.mark.req("K-07", "K-08")

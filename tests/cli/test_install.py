@@ -25,7 +25,7 @@ from support.clients import (
 from support.command import Shell
 from taskyard import paths
 
-EVENTS = {"SessionStart", "UserPromptSubmit", "PostToolUse", "Stop"}
+EVENTS = {"SessionStart", "UserPromptSubmit", "PostToolUse", "Stop", "SessionEnd"}
 FILES = {"claude-code": claude_servers, "codex": codex_config, "gemini": gemini_settings}
 SERVERS = {"claude-code": "mcpServers", "codex": "mcp_servers", "gemini": "mcpServers"}
 

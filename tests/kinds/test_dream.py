@@ -18,6 +18,7 @@ from taskyard.errors import BadValue, DreamHeld, EngineNotFound, UsageError
 from taskyard.runtime.folder import JobFolder
 from taskyard.runtime.jobs import Jobs
 from taskyard.runtime.notices import Outbox
+from taskyard.runtime.recipients import PEOPLE
 from taskyard.testing import check_job_handler
 
 OLD = {"MEMORY.md": "# Index\n", "stale.md": "It is Tuesday.\n"}
@@ -56,7 +57,8 @@ def test_it_is_for_people_only(jobs: Jobs, memory: Memory) -> None:
 
     assert job.status.value == "completed"
     until(lambda: not os.path.lexists(JobFolder(jobs.home, job.id).living))  # all is told that is to be told
-    assert Outbox(jobs.home, None).waiting() == Outbox(jobs.home, "ada").waiting() == []
+    assert Outbox(jobs.home, "ada").waiting() == Outbox(jobs.home).waiting() == []
+    assert [notice.task_id for notice in Outbox(jobs.home, PEOPLE).waiting()] == [job.id]
     assert jobs.output(job.id).output == jobs.output(job.id, transcript=True).output == ""
     lines = transcript(jobs.home, job)
     assert [line["stage"] for line in lines if line["type"] == "prompt"] == ["orient", "gather", "consolidate", "prune"]

@@ -40,7 +40,11 @@ _AWAY = 1.0
 
 
 def _arguments(parser: Parser) -> None:
-    parser.add("event", metavar="EVENT", help="SessionStart, UserPromptSubmit, PostToolUse or Stop; others do nothing.")
+    parser.add(
+        "event",
+        metavar="EVENT",
+        help="SessionStart, UserPromptSubmit, PostToolUse, Stop, SessionEnd; others do nothing.",
+    )
     parser.add("--strict", action="store_true", help="Fail if something goes wrong, to find out what.")
 
 
@@ -70,6 +74,9 @@ def _answer(args: Args) -> None:
     from taskyard.runtime.quiet import is_quiet
 
     payload = _payload(_input())
+    if args.event == "SessionEnd":
+        _dream(args, payload)
+        return
     parts = [part for part in (_guidance(args, payload), _tasks(args, payload)) if part]
     is_for_us = context.is_for_us(args.event, payload)
     if is_for_us and args.event == "UserPromptSubmit":
@@ -83,6 +90,30 @@ def _answer(args: Args) -> None:
     with ExitStack() as stack:
         boxes = [stack.enter_context(door.outbox(paths.home(), settings, name)) for name in _recipients(args)]
         _deliver(args.event, parts, boxes)
+
+
+def _dream(args: Args, payload: dict[str, object]) -> None:
+    """Start a dream in the background if it is time; sessions of jobs and of dreams themselves do not count."""
+    if any(os.environ.get(name) for name in ("TASKYARD_JOB", "TASKYARD_DREAM_STAGE")):
+        return
+    from taskyard import config
+    from taskyard.cli.job.shared import jobs_of
+    from taskyard.errors import DreamHeld
+    from taskyard.kinds.dream import Dream
+
+    settings = config.load()
+    if not settings.dream_enabled:
+        return
+    cwd = payload.get("cwd")
+    spec = Dream(
+        engine="" if settings.engine != "command" or settings.agent_command else "claude",  # whose hook this is
+        cwd=cwd if isinstance(cwd, str) and os.path.isdir(cwd) else None,
+        on_parent_exit="keep",
+    )
+    try:
+        jobs_of(args).start(spec)
+    except DreamHeld:
+        return
 
 
 def _reports(args: Args) -> list[str]:
@@ -228,6 +259,7 @@ HOOK = Command(
     _arguments,
     "For Claude Code, which runs it by itself after `taskyard install claude-code`: reads the event from stdin and\n"
     "answers with what waits for the model, the notices of background jobs that ended; after a compaction also with\n"
-    "the open tasks. Says nothing if nothing waits, and never fails: what goes wrong is in client-hooks.log.",
+    "the open tasks. At the end of a session it starts a dream in the background, if it is time for one. Says nothing\n"
+    "if nothing waits, and never fails: what goes wrong is in client-hooks.log.",
     examples=("taskyard hook UserPromptSubmit < /dev/null", "taskyard hook Stop --by ada --strict"),
 )

@@ -7,7 +7,7 @@ import sys
 
 from taskyard import config, paths
 from taskyard.cli.command import Command, Row
-from taskyard.cli.output import answer, print_line
+from taskyard.cli.output import answer, is_run_by_agent, print_line
 from taskyard.cli.values import seconds, whole
 from taskyard.clock import now_ms
 from taskyard.errors import BadValue, NotFound, UsageError, shown
@@ -15,6 +15,7 @@ from taskyard.message_ids import is_id
 from taskyard.relay import door
 from taskyard.runtime.batch import CHARACTERS, MOST, Batch
 from taskyard.runtime.notice import PERSON, to_json
+from taskyard.runtime.recipients import PEOPLE
 from taskyard.view.text import duration, safe
 
 TYPE_CHECKING = False
@@ -54,9 +55,26 @@ def _receiver(args: Args) -> str:
     return str(args.by or os.environ.get("TASKYARD_AGENT") or PERSON)
 
 
+def _for_people(args: Args) -> Outbox | None:
+    """The box of notices that are for people alone, where a person reads here."""
+    if args.all or _receiver(args) != PERSON or is_run_by_agent():
+        return None
+    return door.outbox(paths.home(), config.load(), PEOPLE)
+
+
+def _waiting(args: Args, outbox: Outbox) -> list[Notice]:
+    """What waits for the receiver, the oldest first; for a person also what no model hears."""
+    found = outbox.waiting()
+    if (people := _for_people(args)) is None:
+        return found
+    with people:
+        own = people.waiting()
+    return [*found, *own] if not own else sorted([*found, *own], key=lambda notice: notice.at)
+
+
 def _list(args: Args) -> int:
     with _outbox(args) as outbox:
-        found = outbox.waiting()
+        found = _waiting(args, outbox)
         return answer(
             args,
             lambda: [to_json(notice) for notice in found],
@@ -132,8 +150,8 @@ def _clear(args: Args) -> int:
     if _receiver(args) != PERSON and not args.all:
         raise UsageError("`clear` is for people: an agent takes its notices and acknowledges each (`take`, `ack`).")
     with _outbox(args) as outbox:
-        found = outbox.waiting()
-        done = set(outbox.ack([notice.id for notice in found]))
+        found = _waiting(args, outbox)
+        done = set(door.outbox(paths.home(), config.load(), None).ack([notice.id for notice in found]))
         shown_now = [notice for notice in found if notice.id in done]
         return answer(
             args,

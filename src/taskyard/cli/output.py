@@ -122,7 +122,12 @@ _AGENT_VARIABLES = (
 
 def is_typed_by_person(args: Args) -> bool:
     """Whether a person typed this command at a terminal; not an agent, a job or a script without one."""
-    return is_terminal(sys.stdin) and not args.by and not any(os.environ.get(name) for name in _AGENT_VARIABLES)
+    return is_terminal(sys.stdin) and not args.by and not is_run_by_agent()
+
+
+def is_run_by_agent() -> bool:
+    """Whether an agent or a job runs this command, as far as the environment tells."""
+    return any(os.environ.get(name) for name in _AGENT_VARIABLES)
 
 
 def confirm(args: Args, question: str) -> None:

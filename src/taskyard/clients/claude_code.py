@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
     from taskyard.clients.target import Wanted
 
-#: Where notices can reach the model, and its context be restored.
-EVENTS = ("SessionStart", "UserPromptSubmit", "PostToolUse", "Stop")
+#: Where notices can reach the model, and its context be restored; and where a dream may begin.
+EVENTS = ("SessionStart", "UserPromptSubmit", "PostToolUse", "Stop", "SessionEnd")
 
 #: Seconds after which it goes on without us; usually it takes a tenth of one.
 _HOOK_TIMEOUT = 10

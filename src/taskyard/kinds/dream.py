@@ -92,7 +92,7 @@ class Dream(NamedTuple):
             timeout=self.timeout,
             on_parent_exit=self.on_parent_exit,
             tool_use_id=self.tool_use_id,
-            is_silent=True,
+            is_for_people=True,
             facts={"phase": "starting", "memory": place, "engine": engine},
         )
 

@@ -19,7 +19,7 @@ from taskyard.runtime.ending import read
 from taskyard.runtime.folder import JobFolder
 from taskyard.runtime.ids import is_job_id
 from taskyard.runtime.notice import NEXT, decoded
-from taskyard.runtime.recipients import recipient_of
+from taskyard.runtime.recipients import PEOPLE, recipient_of
 from taskyard.typed import NamedTuple
 
 TYPE_CHECKING = False
@@ -131,7 +131,10 @@ def line_of(home: str, job_id: str) -> list[dict[str, object]]:
         parent, instance = record.get("parent"), record.get("instance")
         around = parent if is_job_id(parent) else None
         named = instance if isinstance(instance, str) and instance and is_plain(instance) else None
-        line.append({"box": recipient_of(record), "parent": around, "instance": named})
+        box = recipient_of(record)
+        if box == PEOPLE:
+            around = named = None  # nobody is next in line
+        line.append({"box": box, "parent": around, "instance": named})
         if around is None:
             break
         job_id = around

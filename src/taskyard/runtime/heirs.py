@@ -8,7 +8,7 @@ to be dead, and whose name nobody living has:
     started by an instance    its lock is free            the person is next (`instance` in the job's record)
     neither                   cannot be known             it keeps waiting; `--all` shows it
 
-The person is never gone.
+The person is never gone, and what is for people stays theirs.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from taskyard.runtime.folder import JobFolder
 from taskyard.runtime.ids import is_job_id
 from taskyard.runtime.liveness import keeper_of
 from taskyard.runtime.notice import PERSON
-from taskyard.runtime.recipients import box_name, recipient_of
+from taskyard.runtime.recipients import PEOPLE, box_name, recipient_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ def heir(home: str, job_id: str, meant_for: str, alive: Container[str]) -> str:
         return meant_for
     for _ in range(_DEEPEST):
         starter = recipient_of(record)
-        if starter == PERSON or starter in alive:
+        if starter in (PERSON, PEOPLE) or starter in alive:
             return starter
         parent = record.get("parent")
         if not is_job_id(parent):

@@ -76,7 +76,8 @@ class Wanted(NamedTuple):
     retry_delay: float = 1.0  #: seconds before the second attempt; twice as long before each further one
     tool_use_id: str | None = None
     priority: str = "later"  #: of its notices: "next" comes before what the user has queued
-    is_silent: bool = False  #: its end is told to no model
+    is_silent: bool = False  #: its end is told to nobody
+    is_for_people: bool = False  #: its end is told to people, and to no model
     facts: Mapping[str, object] = {}  #: what its kind adds to the record from the start
     task: str | None = None  #: the task it is for, `list/id`; that of whoever starts it if not given
     provider: str = ""  #: of an agent: who serves it, as a name; agents there begin no faster than that can take

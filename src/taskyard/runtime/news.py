@@ -105,12 +105,14 @@ def summary(record: Mapping[str, object], end: End, own_words: str = "") -> str:
 
 
 def _own_words(folder: JobFolder, record: Mapping[str, object], end: End) -> str:
-    """What a kind says of work that went well (the fact `notice`)."""
-    if record.get("type") != "remote_agent" or end.status != "completed":
+    """What a kind says of work that went well (the fact `notice`, of a dream `note`)."""
+    names = {"remote_agent": "notice", "dream": "note"}
+    name = names.get(str(record.get("type")))
+    if name is None or end.status != "completed":
         return ""
     from taskyard.runtime.facts import shown
 
-    return as_text(shown(folder).get("notice"))
+    return as_text(shown(folder).get(name))
 
 
 #: What a job is called whose exit code is nobody's concern, by its kind, and how it is said that it went well.

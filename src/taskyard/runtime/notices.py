@@ -24,7 +24,7 @@ from taskyard.runtime.batch import MOST, Batch, arranged, order
 from taskyard.runtime.looking import settle_all
 from taskyard.runtime.notice import PERSON, Notice, decoded
 from taskyard.runtime.notice_text import body
-from taskyard.runtime.recipients import box_name
+from taskyard.runtime.recipients import PEOPLE, box_name
 from taskyard.typed import NamedTuple
 
 TYPE_CHECKING = False
@@ -61,11 +61,11 @@ class Outbox:
 
         Args:
             home: `$TASKYARD_HOME`.
-            recipient: Who receives; None: every recipient this user has.
+            recipient: Who receives; None: every recipient this user has; PEOPLE: what is for people and no model.
             instance: The living instance that takes notices; without one the process takes them unnamed.
         """
         self.home = home
-        self.recipient = None if recipient is None else box_name(recipient)
+        self.recipient = recipient if recipient in (None, PEOPLE) else box_name(recipient)
         self.damaged: list[Damaged] = []  #: what could not be read so far; it is kept, never removed
         self._hands = Hands(home, instance)
         self._line: list[_Place] = []  #: in order, as of the last look
@@ -211,7 +211,7 @@ class Outbox:
 
     def _is_closed_to_us(self, name: str, alive: frozenset[str]) -> bool:
         """Whether a box is somebody's who can look into it himself."""
-        return self.recipient not in (None, name) and (name in alive or name == PERSON)
+        return self.recipient not in (None, name) and (name in alive or name in (PERSON, PEOPLE))
 
     def _opened(self, box: Box, name: str) -> Notice | None:
         """The notice in a file; what is none is set aside and reported."""

@@ -14,6 +14,10 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+#: The box of notices that are for people and no model: `taskyard notices` shows it, no agent is delivered from it.
+#: No name is written like that, since `%` in a name becomes `%25`.
+PEOPLE = "%people"
+
 #: A longer name is cut, and told apart by its check sum: file systems take 255 bytes.
 _LONGEST = 200
 _CUT = "%-"  #: which no name is written with

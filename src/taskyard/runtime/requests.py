@@ -18,7 +18,7 @@ from taskyard.runtime.ending import read
 from taskyard.runtime.folder import JobFolder
 from taskyard.runtime.ids import is_job_id, new_id
 from taskyard.runtime.lifeline import lifeline
-from taskyard.runtime.recipients import box_name
+from taskyard.runtime.recipients import PEOPLE, box_name
 from taskyard.runtime.resuming import with_means
 from taskyard.shapes import as_object
 from taskyard.typed import NamedTuple
@@ -139,7 +139,7 @@ class Starter(NamedTuple):
             "toolUseId": wanted.tool_use_id,
             "agentId": self.agent,
             "instance": self.instance or None,
-            "recipient": box_name(self.agent or "me"),
+            "recipient": PEOPLE if wanted.is_for_people else box_name(self.agent or "me"),
             "takesInput": wanted.stdin or wanted.pty,
             "grace": float(wanted.grace),
             "retries": wanted.retries,

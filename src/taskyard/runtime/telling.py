@@ -16,6 +16,7 @@ import os
 from taskyard.clock import now_ms
 from taskyard.errors import StorageError
 from taskyard.runtime import event_stream, news
+from taskyard.runtime.recipients import PEOPLE
 from taskyard.runtime.records import end_from_json
 from taskyard.runtime.sdk_messages import ended_message, message
 from taskyard.shapes import as_object
@@ -104,9 +105,14 @@ def _about(folder: JobFolder, record: Mapping[str, object], subtype: str, **fact
         folder.id,
         tool_use_id if isinstance(tool_use_id, str) else None,
         uuid=_uuid(),
-        session_id=str(record.get("recipient") or PERSON),
+        session_id=_session(record),
         **facts,
     )
+
+
+def _session(record: Mapping[str, object]) -> str:
+    recipient = str(record.get("recipient") or PERSON)
+    return PERSON if recipient == PEOPLE else recipient
 
 
 def _uuid() -> str:

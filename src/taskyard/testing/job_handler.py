@@ -205,8 +205,9 @@ def _is_there(path: str) -> bool:
 
 
 def _assert_told(yard: Yard, job_id: str, status: str) -> None:
-    """That its receiver hears of it exactly once; of a silent kind, never."""
-    expected = [] if yard.kind.quick().wanted().is_silent else [(job_id, status)]
+    """That its receiver hears of it exactly once; of a silent kind, or one that is for people only, never."""
+    wanted = yard.kind.quick().wanted()
+    expected = [] if wanted.is_silent or wanted.is_for_people else [(job_id, status)]
     told = [(notice.task_id, notice.status) for notice in yard.notices()]
     assert told == expected, f"its receiver was told {told}, not {expected}"
 
