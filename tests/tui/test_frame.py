@@ -19,10 +19,10 @@ def line(pill: Pill, place: str, columns: int, **more: str) -> str:
 
 
 @pytest.mark.req("U-02")
-def test_the_pill_has_the_key_that_opens_it_unless_it_says_what_to_press() -> None:
+def test_the_pill_names_the_key_that_opens_the_list() -> None:
     assert line(BUSY, "tasks", 120).startswith(" 2 shells (2)   ! 1 waits   ✗ make lint ")
     assert line(Pill("◇ ultraplan needs your input", " · ↓ to view"), "tasks", 120).startswith(
-        " ◇ ultraplan needs your input · ↓ to view "
+        " ◇ ultraplan needs your input · 2 to view "
     )
     assert line(Pill(), "tasks", 120).startswith(" enter open  ")
 

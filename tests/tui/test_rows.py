@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import pytest
+from rich.color import Color
 
 from support.tui import NOW, scene
-from taskyard.tui.paint import Piece
+from taskyard.tui.paint import Piece, style_of
 from taskyard.tui.rows import job_row, next_age_change, person_row, task_row
 from taskyard.view.glyphs import Style
 from taskyard.view.snapshot import snapshot
@@ -30,13 +31,23 @@ def test_rows_are_as_wide_as_they_may_be(columns: int) -> None:
 
 
 @pytest.mark.req("U-01", "U-03")
-def test_the_row_with_the_focus_turns_and_says_what_is_being_done() -> None:
+def test_a_row_says_what_is_being_done_and_turns_with_the_focus() -> None:
     doing = SHOWN.tasks[0]
     still = text(task_row(doing, columns=60, ids=2, now=NOW, style=Style()))
     turned = [text(task_row(doing, columns=60, ids=2, now=NOW, style=Style(), turn=at))[:25] for at in range(4)]
 
-    assert still.startswith("◐ 12 Migrate the schema")
+    assert still.startswith("◐ 12 Migrating the schema")
     assert turned == [f"{sign} 12 Migrating the schema"[:25] for sign in "◐◓◑◒"]
+
+
+@pytest.mark.req("K-04")
+def test_a_member_is_drawn_in_the_colour_of_its_team() -> None:
+    ada = SHOWN.people[0]._replace(colour="purple", state="idle")
+    name = person_row(ada, columns=60, names=3, now=NOW, style=Style())[1]
+    plain = person_row(ada._replace(colour="no colour"), columns=60, names=3, now=NOW, style=Style())[1]
+
+    assert (name.text, style_of(name.look).color) == ("ada ", Color.parse("magenta"))
+    assert style_of(plain.look).color is None
 
 
 @pytest.mark.req("U-01")

@@ -58,7 +58,8 @@ def test_it_says_what_runs_in_the_words_of_its_table(jobs: list[Job], text: str)
 
     assert (found.text, found.running) == (text, len(jobs))
     assert bool(found.hint) == text.startswith(("◇ ultraplan", "◆"))
-    assert found.in_words("2") == (text + (found.hint or " · 2") if text else "")
+    assert found.in_words() == text
+    assert found.hint_with("2") == (" · 2 to view" if found.hint else "")
 
 
 @pytest.mark.req("U-02")
@@ -73,9 +74,18 @@ def test_what_waits_for_its_turn_counts_and_what_somebody_watches_does_not() -> 
 def test_it_hides_when_only_teammates_run_and_they_are_seen_elsewhere() -> None:
     jobs = [mate(1, "a"), mate(2, "b")]
 
-    assert pill(jobs, now=NOW, tree_shown=True).text == ""
+    shown = {one.id for one in jobs}
+
+    assert pill(jobs, now=NOW, in_tree=shown).text == ""
     assert pill(jobs, now=NOW).text == "2 teams"
-    assert pill([*jobs, job()], now=NOW, tree_shown=True).text == "3 background tasks"
+    assert pill([*jobs, job()], now=NOW, in_tree=shown).text == "3 background tasks"
+
+
+@pytest.mark.req("U-02")
+def test_it_counts_teammates_of_another_list_that_have_no_row_here() -> None:
+    jobs = [mate(1, "a"), mate(2, "b")]
+
+    assert pill(jobs, now=NOW, in_tree={jobs[0].id}).text == "2 teams"
 
 
 @pytest.mark.req("U-02")

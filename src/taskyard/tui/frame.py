@@ -140,8 +140,9 @@ def footer(
     pill: Pill, place: str, keymap: Mapping[str, str], columns: int, *, kind: str = "", extra: str = ""
 ) -> list[Piece]:
     """` 2 shells   ! 1 waits     enter open  c claim  d done  ? keys`, as long as there is room."""
-    opens = "" if pill.hint or not pill.text else f" ({said(keymap.get('background', '2'))})"
-    pieces = [Piece(f" {pill.text}{pill.hint}{opens}" if pill.text else "")]
+    key = said(keymap.get("background", "2").split(",")[0])
+    opens = pill.hint_with(key) or (f" ({key})" if pill.text else "")
+    pieces = [Piece(f" {pill.text}{opens}" if pill.text else "")]
     pieces += [Piece(f"   {pill.waits}", "warn bold")] if pill.waits else []
     pieces += [Piece(f"   {pill.flash}", pill.flash_token)] if pill.flash else []
     pieces += [Piece(f"   {extra}", "accent")] if extra else []

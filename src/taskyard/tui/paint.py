@@ -26,6 +26,22 @@ if TYPE_CHECKING:
 #: The five tokens; what is default keeps the terminal's own colour.
 COLOURS = {"accent": "blue", "pass": "green", "warn": "yellow", "fail": "red", "muted": "bright_black"}
 
+#: Before the name of a team colour in a look: `team-purple`.
+TEAM_COLOUR = "team-"
+
+#: The colours by which a team tells its members apart, as the sixteen of a terminal.
+_TEAM = {
+    "red": "red",
+    "blue": "blue",
+    "green": "green",
+    "yellow": "yellow",
+    "purple": "magenta",
+    "orange": "bright_red",
+    "pink": "bright_magenta",
+    "cyan": "cyan",
+}
+COLOURS |= {f"{TEAM_COLOUR}{name}": colour for name, colour in _TEAM.items()}
+
 _NAMES = ("black", "red", "green", "yellow", "blue", "magenta", "cyan", "white")
 
 

@@ -9,7 +9,7 @@ What a row says: a task, a job, one of the team, as pieces of text for a width. 
 
 from __future__ import annotations
 
-from taskyard.tui.paint import Piece
+from taskyard.tui.paint import TEAM_COLOUR, Piece
 from taskyard.view.glyphs import Style
 from taskyard.view.text import cut, duration, padded, width
 
@@ -36,7 +36,7 @@ def task_row(task: TaskView, *, columns: int, ids: int, now: int, style: Style, 
     """A task on one line. `ids`: columns of the longest id; `turn`: it has the focus and the spinner stands so."""
     quiet = "muted" if task.state in ("done", "blocked") else ""
     left = f"{task.id:>{ids}} "
-    subject = task.doing if turn is not None and task.doing else task.subject
+    subject = task.doing or task.subject
     right = _task_right(task, now)
     room = max(columns - 2 - len(left) - width(right) - 1, 4)
     return [
@@ -108,11 +108,16 @@ def person_row(person: Person, *, columns: int, names: int, now: int, style: Sty
     room = max(columns - lead - width(age) - 1, 4)
     return [
         Piece(f"{person.ascii if style.ascii else person.glyph} ", person.token),
-        Piece(padded(cut(person.name, names, style), names) + " ", "bold" if person.state == "working" else ""),
+        Piece(padded(cut(person.name, names, style), names) + " ", _name_look(person)),
         Piece(f"{word} ", person.token),
         Piece(padded(cut(person.doing, room, style), room), "" if person.state == "working" else "muted"),
         Piece(f" {age}", "muted"),
     ]
+
+
+def _name_look(person: Person) -> str:
+    """A member's name in the colour its team gave it; bold while it works."""
+    return f"{TEAM_COLOUR}{person.colour or ''} {'bold' if person.state == 'working' else ''}"
 
 
 def sign(glyph: str, plain: str, style: Style, turn: int | None = None) -> str:

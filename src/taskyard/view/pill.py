@@ -13,7 +13,7 @@ from taskyard.view.text import cut, safe
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
 
     from taskyard.runtime.model import Job
 
@@ -38,25 +38,28 @@ class Pill(NamedTuple):
     """What the pill says; all empty: it is hidden."""
 
     text: str = ""  #: "2 shells"
-    hint: str = ""  #: " · ↓ to view": only where somebody must look
+    hint: str = ""  #: " · ↓ to view": only where a person must look; ↓ stands for the key that opens the list
     waits: str = ""  #: "! 1 waits"
     flash: str = ""  #: "✗ make lint": what ended a moment ago
     flash_token: str = "default"  # noqa: S105  (a colour)
     running: int = 0  #: how many it counts
 
-    def in_words(self, key: str = "") -> str:
-        """All of it on one line, with the key that opens the list."""
-        opens = f" · {key}" if key and self.text and not self.hint else ""
-        return "   ".join(part for part in (f"{self.text}{self.hint}{opens}", self.waits, self.flash) if part)
+    def in_words(self) -> str:
+        """All of it on one line, where no key opens the list."""
+        return "   ".join(part for part in (self.text, self.waits, self.flash) if part)
+
+    def hint_with(self, key: str) -> str:
+        """The hint, with the key that really opens the list here; "" where there is no hint."""
+        return self.hint.replace("↓", key)
 
 
-def pill(jobs: Sequence[Job], *, now: int, tree_shown: bool = False, seen: frozenset[str] = frozenset()) -> Pill:
+def pill(jobs: Sequence[Job], *, now: int, in_tree: Collection[str] = (), seen: frozenset[str] = frozenset()) -> Pill:
     """What to say about `jobs`.
 
     Args:
         jobs: All that are known; of those that are over, what ended just now is told.
         now: Epoch ms.
-        tree_shown: Teammates are seen elsewhere, each in a row: with nobody else about, the pill hides.
+        in_tree: Jobs of teammates that have a row elsewhere: if no other job runs, the pill hides.
         seen: Jobs whose end somebody has looked at.
     """
     running = [job for job in jobs if not job.is_final and job.is_backgrounded]
@@ -64,7 +67,7 @@ def pill(jobs: Sequence[Job], *, now: int, tree_shown: bool = False, seen: froze
     ended = [job for job in jobs if _just_ended(job, now) and job.is_backgrounded and job.id not in seen]
     last = max(ended, key=lambda job: job.end_time or 0, default=None)
     text, hint = "", ""
-    if not (tree_shown and all(job.type == "in_process_teammate" for job in running)):
+    if not all(job.type == "in_process_teammate" and job.id in in_tree for job in running):
         text, hint = label(running)
     return Pill(
         text,

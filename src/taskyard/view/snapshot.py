@@ -92,7 +92,7 @@ def snapshot(
         counted(tasks),
         everybody,
         jobs,
-        pill(scene.jobs, now=scene.now, tree_shown=bool(everybody), seen=scene.seen),
+        pill(scene.jobs, now=scene.now, in_tree={one.job for one in everybody if one.job}, seen=scene.seen),
         is_shown,
         sum(job.needs_input or job.is_unseen for job in jobs),
         (*scene.problems, *(f"{found.file} cannot be read: {found.why}" for found in scene.damaged)),

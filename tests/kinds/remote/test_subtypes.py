@@ -57,7 +57,7 @@ def test_an_ultraplan_shows_that_it_asks_and_that_its_plan_is_ready(jobs: Jobs, 
     job = jobs.start(RemoteAgent(script, "here", "ultraplan"))
 
     until(lambda: jobs.get(job.id).facts.get("ultraplanPhase") == "needs_input")
-    assert pill(jobs.list(), now=0).in_words() == "◇ ultraplan needs your input · ↓ to view   ! 1 waits"
+    assert pill(jobs.list(), now=0).in_words() == "◇ ultraplan needs your input   ! 1 waits"
     jobs.send(job.id, "left\n")
     until(lambda: jobs.get(job.id).facts.get("ultraplanPhase") == "plan_ready")
     jobs.send(job.id, "yes\n")

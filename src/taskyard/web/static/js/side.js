@@ -9,6 +9,9 @@ import { rove, settle } from "./roving.js";
 /** Jobs shown here; the view of their own shows all. */
 const MOST_JOBS = 12;
 
+/** The colours a team gives its members; any other word is not drawn. */
+const TEAM_COLOURS = new Set(["red", "blue", "green", "yellow", "purple", "orange", "pink", "cyan"]);
+
 export class Side {
   /** @param {import("./page.js").Page} page */
   constructor(page) {
@@ -92,7 +95,7 @@ export class Side {
     dress(this.nothing, { hidden: jobs.length > 0 });
     dress(this.more, { hidden: jobs.length <= MOST_JOBS, href: `#/background/${encodeURIComponent(snapshot.list)}` });
     say(this.more, `${jobs.length - MOST_JOBS} more`);
-    say(this.running, snapshot.pill.text + snapshot.pill.hint);
+    say(this.running, snapshot.pill.text);
     say(this.waits, snapshot.pill.waits);
     say(this.headline, [snapshot.headline, snapshot.pill.line].filter(Boolean).join(" · ") || "Nobody is at work.");
     say(this.note, this.page.about.allow_actions ? "" : "Read-only. taskyard web --allow-actions also acts.");
@@ -105,6 +108,7 @@ function showPerson(item, person) {
   const [mark, name, word, since, doing] = item.children[0].children;
   reglyph(mark, person);
   say(name, person.name);
+  dress(name, { class: TEAM_COLOURS.has(person.colour ?? "") ? `name is-team-${person.colour}` : "name" });
   say(word, person.state);
   setAge(/** @type {HTMLElement} */ (since), person.since);
   say(doing, person.doing || person.state);
