@@ -16,6 +16,7 @@ from taskyard.relay import door
 from taskyard.runtime.batch import CHARACTERS, MOST, Batch
 from taskyard.runtime.notice import PERSON, to_json
 from taskyard.runtime.recipients import PEOPLE
+from taskyard.shapes import as_text
 from taskyard.view.text import duration, safe
 
 TYPE_CHECKING = False
@@ -215,9 +216,10 @@ def _lines(notices: Sequence[Notice], args: Args, *, rest: int = 0) -> Iterator[
             f"for {safe(notice.orphaned_from or notice.recipient)}" if args.all or notice.orphaned_from else "",
             "again" if notice.redelivered else "",
         ]
-        yield "  ".join([notice.id, safe(notice.status or "waits"), notice.task_id, f"{age} ago", *filter(None, more)])
+        word = notice.status or ("event" if notice.news.get("event") else "waits")
+        yield "  ".join([notice.id, safe(word), notice.task_id, f"{age} ago", *filter(None, more)])
         yield f"    {safe(notice.summary)}"
-        for line in (*notice.tail.splitlines(), notice.hint):
+        for line in (*as_text(notice.news.get("event")).splitlines(), *notice.tail.splitlines(), notice.hint):
             if line.strip():
                 yield f"    {safe(line)}"
     if rest:

@@ -22,6 +22,8 @@ def test_a_monitor_in_the_background_is_listed_and_its_events_are_notices() -> N
     found = job(job_id)
     assert (found["type"], found["description"], found["command"]) == ("monitor_mcp", "app", "echo ERROR 7; sleep 300")
     until(lambda: 'Monitor event: "app"' in taskyard("notices").out, timeout=20)
+    told = taskyard("notices").lines
+    assert "event" in told[0].split() and told[1:] == ['    Monitor event: "app"', "    ERROR 7"]
     assert taskyard("stop", job_id).code == 0
     assert ended(job_id)["status"] == "killed"
 
