@@ -57,8 +57,10 @@ def test_questions_and_deaths_are_told() -> None:
     assert "\x1b" not in asked
     ended = job._replace(status=JobStatus.FAILED, end=End("signal", signal=9))
     assert news.of_end("ada", ended).startswith("ada died (")
-    lost = job._replace(status=JobStatus.FAILED, end=End("lost", error="its keeper was killed"))
-    assert news.of_end("ada", lost) == "ada died (lost: its keeper was killed)"
+    lost = job._replace(
+        status=JobStatus.FAILED, end=End("lost", error="its supervisor is gone and left no record of how it ended")
+    )
+    assert news.of_end("ada", lost) == "ada died (lost: its supervisor is gone and left no record of how it ended)"
 
 
 def test_why_nobody_works_on_a_task_is_said() -> None:

@@ -77,10 +77,14 @@ def test_how_it_was_lost_stays_known_and_for_how_long_it_ran_never_was(jobs: Job
     after = collected(jobs.home, job.id)
 
     assert after.end is not None
-    assert (after.end.cause, after.end.error, after.end.proof) == ("lost", "its keeper was killed", "best_effort")
+    assert (after.end.cause, after.end.error, after.end.proof) == (
+        "lost",
+        "its supervisor is gone and left no record of how it ended",
+        "best_effort",
+    )
     assert job_json(lost)["duration_ms"] is None
     assert ended_line(lost) == ended_line(after)
-    assert ended_line(lost).endswith("lost: its keeper was killed")
+    assert ended_line(lost).endswith("lost: its supervisor is gone and left no record of how it ended")
     assert told(after) == told(lost._replace(notified=True))
 
 

@@ -67,7 +67,7 @@ def test_a_job_whose_keeper_was_killed_is_lost_and_what_it_left_is_ended(jobs: J
 
     assert lost.end is not None
     assert (lost.status, lost.end.cause, lost.end.proof) == (FAILED, "lost", "best_effort")
-    assert lost.end.error == "its keeper was killed"
+    assert lost.end.error == "its supervisor is gone and left no record of how it ended"
     until(lambda: not marked("9371.5"))
 
 

@@ -14,6 +14,7 @@ import pytest
 from support.job_outputs import ended_by_hand, made_by_hand, running_job, start_job, wait_for_end
 from taskyard.clock import now_ms
 from taskyard.config import Settings
+from taskyard.deadlines import deadline
 from taskyard.disk.kernel_lock import RangeLock
 from taskyard.errors import Busy, StorageError
 from taskyard.maildir import Box, hold_for
@@ -342,3 +343,22 @@ def test_not_being_able_to_tidy_up_keeps_nobody_from_starting_a_job(tmp_path: Pa
         assert maybe_collect(str(tmp_path), Settings()) is None
         with pytest.raises(Busy):
             collect(str(tmp_path), quota=0, age_limit=0, timeout=0.05)
+
+
+@pytest.mark.req("O-04")
+def test_a_clock_that_was_set_is_trusted_again_after_a_while(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    home, stamp = str(tmp_path), tmp_path / "jobs" / ".gc-stamp"
+    ended_by_hand(home, at=1)
+    ended_by_hand(home, at=now_ms())
+    wall, uptime, boot = deadline(0).split("-")
+    stamp.write_text(json.dumps({"clock": f"{int(wall) - 40 * 86_400_000}-{uptime}-{boot}"}), encoding="utf-8")
+
+    def collected() -> int:
+        os.utime(stamp, (1, 1))
+        done = maybe_collect(home, Settings())
+        assert done is not None
+        return len(done.removed)
+
+    assert [collected(), collected()] == [0, 0]
+    monkeypatch.setattr(gc, "_PROBATION", 0)
+    assert collected() == 1

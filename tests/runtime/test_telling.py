@@ -116,7 +116,7 @@ def test_a_keeper_that_was_killed_is_told_of_once_by_whoever_looks(jobs: Jobs) -
 
     started, ended = all_events(jobs.home)
     assert (started.subtype, ended.data["status"]) == ("task_started", "failed")
-    assert "its keeper was killed" in str(ended.data["summary"])
+    assert "its supervisor is gone and left no record of how it ended" in str(ended.data["summary"])
 
 
 def test_kinds_tell_of_their_progress(tmp_path: Path) -> None:

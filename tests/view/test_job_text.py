@@ -37,7 +37,7 @@ def test_each_job_comes_once_below_the_one_it_is_inside_of_also_in_a_circle() ->
         (End("signal", None, 11), "failed: killed by SIGSEGV"),
         (End("signal", None, 63), "failed: killed by signal 63"),
         (End("error", 127, error="'x': command not found"), "failed: 'x': command not found"),
-        (End("lost", error="its keeper was killed"), "lost: its keeper was killed"),
+        (End("lost", error="its supervisor is gone"), "lost: its supervisor is gone"),
         (End("oom"), "failed: out of memory"),
         (End("stopped", by="ada"), "stopped by ada"),
         (End("stopped"), "stopped"),

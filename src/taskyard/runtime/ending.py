@@ -14,8 +14,10 @@ The event comes before the end, since with the end in place anyone may file the 
 
 from __future__ import annotations
 
+import errno
 import json
 import os
+import stat
 
 from taskyard.disk import files
 from taskyard.errors import Damaged, StorageError
@@ -41,7 +43,13 @@ def decide(
     The caller holds the job's lock, and saw that nothing was decided before: that would stand (`carry_out`).
     """
     ended = json.dumps(end)
-    files.replace(folder.notice, f'{{"end": {ended}, "news": {json.dumps(news)}}}'.encode())
+    decision = _written(
+        f'{{"end": {ended}, "news": {json.dumps(news)}}}'.encode(), folder.reserved_notice, folder.notice
+    )
+    try:
+        os.rename(decision, folder.notice)
+    except OSError as error:
+        raise files.storage_error(folder.notice, error) from error
     telling.ended(folder, {"end": end, "news": news}, is_new=True)
     _link(folder, ended.encode())
     _tell_all(folder, news, hooks)
@@ -93,8 +101,7 @@ def _is_end(path: str) -> bool:
 
 
 def _link(folder: JobFolder, end: bytes) -> None:
-    temporary = f"{folder.end}.{os.getpid()}.{os.urandom(4).hex()}.tmp"
-    files.create(temporary, end)
+    temporary = _written(end, folder.reserved_end, folder.end)
     try:
         os.link(temporary, folder.end)
     except FileExistsError:
@@ -102,9 +109,58 @@ def _link(folder: JobFolder, end: bytes) -> None:
             os.rename(folder.end, f"{folder.end}.{os.urandom(4).hex()}.bad")
             os.link(temporary, folder.end)
     except OSError as error:
-        raise files.storage_error(folder.end, error) from error
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT) or os.path.lexists(folder.end):
+            raise files.storage_error(folder.end, error) from error
+        # A second name takes an inode on some file systems. The caller holds the job's lock: nobody else writes an end.
+        try:
+            os.rename(temporary, folder.end)
+        except OSError as refused:
+            raise files.storage_error(folder.end, refused) from refused
+        return
+    os.unlink(temporary)
+
+
+def note(folder: JobFolder, end: Mapping[str, object]) -> None:
+    """Write how the job ended into the file that was made for it, before anything else can fail.
+
+    Raises:
+        StorageError: the disk refused.
+    """
+    _fill(folder.reserved_end, json.dumps(end).encode())
+
+
+def noted(folder: JobFolder) -> dict[str, object] | None:
+    """How the job ended by the word of a supervisor that did not get to decide it; None: there is none."""
+    found = read_ours(folder.reserved_end)
+    return found if found is not None and isinstance(found.get("cause"), str) else None
+
+
+def _written(data: bytes, reserved: str, target: str) -> str:
+    """The path of a file with `data` that is to become `target`: the one that was reserved, if it is there."""
+    if _fill(reserved, data):
+        return reserved
+    temporary = f"{target}.{os.getpid()}.{os.urandom(4).hex()}.tmp"
+    files.create(temporary, data)
+    return temporary
+
+
+def _fill(path: str, data: bytes) -> bool:
+    """Write `data` into a file of ours that has no other name; False if there is no such file."""
+    try:
+        fd = os.open(path, os.O_WRONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError:
+        return False
+    try:
+        found = os.fstat(fd)
+        if not stat.S_ISREG(found.st_mode) or found.st_nlink != 1 or found.st_uid != os.geteuid():
+            return False
+        os.ftruncate(fd, 0)
+        files.write_all(fd, data)
+    except OSError as error:
+        raise files.storage_error(path, error) from error
     finally:
-        os.unlink(temporary)
+        os.close(fd)
+    return True
 
 
 def read(path: str) -> dict[str, object] | None:

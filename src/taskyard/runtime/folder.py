@@ -44,6 +44,16 @@ class JobFolder(NamedTuple):
         return f"{self.path}/notice"
 
     @property
+    def reserved_end(self) -> str:
+        """An empty file for `end`, made with the job: at its end the disk may have no inode left."""
+        return f"{self.path}/.end"
+
+    @property
+    def reserved_notice(self) -> str:
+        """An empty file for `notice`, made with the job."""
+        return f"{self.path}/.notice"
+
+    @property
     def output(self) -> str:
         """What it printed."""
         return f"{self.path}/output"

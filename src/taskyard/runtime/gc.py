@@ -8,6 +8,7 @@ somebody may still have its output open.
 
 from __future__ import annotations
 
+import json
 import os
 import stat
 
@@ -17,13 +18,14 @@ from taskyard.disk.kernel_lock import RangeLock
 from taskyard.errors import StorageError, TaskyardError
 from taskyard.message_ids import lone_id, sender_of
 from taskyard.runtime import ended, families, spending
-from taskyard.runtime.ending import read
+from taskyard.runtime.ending import read, read_ours
 from taskyard.runtime.folder import JobFolder, living_folder, outbox
 from taskyard.runtime.ids import is_job_id
 from taskyard.runtime.liveness import keeper_of
 from taskyard.runtime.looking import glance
 from taskyard.runtime.records import end_from_json, job_from_json
 from taskyard.runtime.sweeping import disk_use, remove_folder
+from taskyard.shapes import as_number, as_text
 from taskyard.typed import NamedTuple
 
 TYPE_CHECKING = False
@@ -41,6 +43,18 @@ _MOMENT = 2.0
 
 #: A job this fresh, in seconds, may be in somebody's eyes; the quota can wait for it.
 GRACE = 30
+
+#: Seconds by which the wall clock may be corrected between two collections and still be trusted.
+_DRIFT = 3600
+
+#: Seconds for which a machine may be off, or no job be started, before the clock is doubted.
+_PLAUSIBLE = 14 * 86_400
+
+#: Seconds for which a clock that was doubted must run on as the boot clock does.
+_PROBATION = 86_400
+
+#: Seconds: no job is that old.
+_NEVER = 1e12
 
 #: A job is built within milliseconds; after this many seconds its keeper is dead or never was.
 _HALF_MADE = 3600
@@ -123,14 +137,15 @@ def collect(
 def maybe_collect(home: str, settings: Settings) -> Collected | None:
     """Collect if nobody did within the hour; for those who start jobs. None: it was not time, or it could not be done.
 
+    A job's age is as right as the clock: while that cannot be trusted (`_check_clock`), only the quota counts.
     Not being able to tidy up is no reason to start no job; `taskyard gc` says what is wrong.
     """
     stamp = f"{home}/jobs/.gc-stamp"
     try:
         if not _is_due(stamp):
             return None
-        files.replace(stamp, b"")  # first, so that others who start jobs now do not follow us
-        done = collect(home, quota=settings.job_store_quota, age_limit=settings.job_age_limit, timeout=0.0)
+        age_limit = settings.job_age_limit if _check_clock(home, stamp) else _NEVER
+        done = collect(home, quota=settings.job_store_quota, age_limit=age_limit, timeout=0.0)
         if os.path.isdir(f"{home}/worktrees"):
             from taskyard.runtime.worktree_care import settle_abandoned
 
@@ -138,6 +153,56 @@ def maybe_collect(home: str, settings: Settings) -> Collected | None:
     except TaskyardError:
         return None
     return done
+
+
+def _check_clock(home: str, stamp: str) -> bool:
+    """Whether the wall clock can be trusted to tell a job's age, by what the stamp says; the stamp is written anew.
+
+    It can if it went on as the boot clock did since the last collection or, across a restart, if it is not far ahead of
+    that and of the newest job. A clock that was set is trusted again once it has run on evenly for a day.
+    """
+    from taskyard.deadlines import deadline
+
+    now = deadline(0)
+    raw = read_ours(stamp) or {}
+    known, doubted = as_text(raw.get("clock")), as_text(raw.get("doubted"))
+    trusted = _ran_on(known, now)
+    if trusted is None:
+        names = (name for name in _listed(f"{home}/jobs") if is_job_id(name))
+        newest = max([_wall(known), *(_changed(f"{home}/jobs/{name}") for name in names)])
+        trusted = _wall(now) - newest <= _PLAUSIBLE * 1000
+    if not trusted:
+        trusted = bool(_ran_on(doubted, now)) and _wall(now) - _wall(doubted) >= _PROBATION * 1000
+    kept = {"clock": now} if trusted else {"clock": known, "doubted": doubted if _ran_on(doubted, now) else now}
+    files.replace(stamp, json.dumps(kept).encode())  # before anything else: others who start jobs now do not follow us
+    return trusted
+
+
+def _ran_on(before: str, now: str) -> bool | None:
+    """Whether wall clock and boot clock went on alike between two moments; None: not of the same boot."""
+    (wall, uptime, boot), (wall_now, uptime_now, boot_now) = _parts(before), _parts(now)
+    if not wall or boot != boot_now:
+        return None
+    return abs((wall_now - wall) - (uptime_now - uptime)) <= _DRIFT * 1000
+
+
+def _wall(moment: str) -> int:
+    return _parts(moment)[0]
+
+
+def _parts(moment: str) -> tuple[int, int, str]:
+    """Wall clock and uptime in ms, and the boot, of a moment as `deadlines` writes it; zeros if it cannot be read."""
+    wall, _, rest = moment.partition("-")
+    uptime, _, boot = rest.partition("-")
+    return as_number(wall), as_number(uptime), boot
+
+
+def _changed(path: str) -> int:
+    """When a folder was last changed, in epoch ms; 0 if it is gone."""
+    try:
+        return os.lstat(path).st_mtime_ns // 1_000_000
+    except OSError:
+        return 0
 
 
 def choose(store: Store, *, now: int, quota: int, age_limit: float) -> tuple[Ended, ...]:

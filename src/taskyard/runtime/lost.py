@@ -22,13 +22,16 @@ from taskyard.runtime.keeper.control import name_of_keeper
 from taskyard.runtime.keeper.ladder import frozen
 from taskyard.runtime.keeper.others import Others
 from taskyard.runtime.model import End
-from taskyard.runtime.records import end_to_json
+from taskyard.runtime.records import end_from_json, end_to_json
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
     from taskyard.runtime.folder import JobFolder
+
+#: Why nobody knows how a job ended. A supervisor that ends well leaves its word on that, also on a full disk.
+_GONE = "its supervisor is gone and left no record of how it ended"
 
 #: Seconds that jobs inside a lost one have to end, once they were asked to.
 _GRACE = 3.0
@@ -53,7 +56,7 @@ def settle(folder: JobFolder, record: Mapping[str, object]) -> None:
             return
         if not os.path.lexists(folder.end) and ending.decided(folder) is None:
             telling.surely_started(folder, record)
-            end = _lost(folder, record)
+            end = end_from_json(ending.noted(folder) or {}) or _lost(folder, record)
             told = news.of_end(folder, record, end)
             ending.decide(folder, end_to_json(end), told, hooks=record.get("hooks"))
             if told is not None:
@@ -68,7 +71,7 @@ def _lost(folder: JobFolder, record: Mapping[str, object]) -> End:
     if record.get("host") != this_host():
         return end._replace(error="the machine was restarted")
     survivors = _end_what_is_left(folder, record)
-    why = "the program around it is gone" if record.get("isInside") else "its keeper was killed"
+    why = "the program around it is gone" if record.get("isInside") else _GONE
     return end._replace(error=why, survivors=tuple(survivors))
 
 

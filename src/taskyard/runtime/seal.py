@@ -61,6 +61,15 @@ def hmac_sha256(key: bytes, text: bytes) -> str:
     return sha256(key.translate(_OUTER) + sha256(key.translate(_INNER) + text).digest()).hexdigest()
 
 
+def ensure_key(home: str) -> None:
+    """Make the user's key if there is none.
+
+    Raises:
+        StorageError: the disk refused.
+    """
+    _key(home)
+
+
 def _key(home: str) -> bytes:
     """The user's key, made by the first who needs it."""
     path = f"{home}/notice.key"

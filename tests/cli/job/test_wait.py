@@ -97,7 +97,7 @@ def test_a_lost_job_ends_it_with_125_and_says_what_happened() -> None:
 
     ran = taskyard("wait", naps)
 
-    assert (ran.code, "lost: its keeper was killed" in ran.out) == (125, True)
+    assert (ran.code, "lost: its supervisor is gone and left no record of how it ended" in ran.out) == (125, True)
 
 
 @pytest.mark.req("B-06")

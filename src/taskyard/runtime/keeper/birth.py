@@ -13,9 +13,12 @@ import os
 
 from taskyard.disk import files
 from taskyard.errors import StorageError
+from taskyard.maildir import Box
 from taskyard.runtime import telling
-from taskyard.runtime.folder import TRANSCRIPT, JobFolder, is_there, living_folder
+from taskyard.runtime.folder import TRANSCRIPT, JobFolder, is_there, living_folder, outbox
 from taskyard.runtime.keeper import kernel
+from taskyard.runtime.recipients import recipient_of
+from taskyard.runtime.seal import ensure_key
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -68,6 +71,7 @@ class Born:
             raise
         if parent is not None:
             self._tell_parent(parent)
+        self._prepare_outbox()
         # Where in the stream it began is written with what the record says next.
         self.record[telling.POSITION] = telling.started(folder, record, keep=event_segments)
 
@@ -92,9 +96,21 @@ class Born:
         self.output = self._make_output(half, transcript=transcript)
         if arguments is not None:
             files.create(f"{half}/arguments.json", _encoded({"type": self.record["type"], "arguments": arguments}))
+        for reserved in (folder.reserved_end, folder.reserved_notice):
+            os.close(os.open(f"{half}/{os.path.basename(reserved)}", _NEW, 0o600))
         files.create(f"{half}/job.json", _encoded(self.record))
         self.descriptor = os.open(half, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         os.rename(half, folder.path)
+
+    def _prepare_outbox(self) -> None:
+        """Make what the notice of the end needs, as long as the disk has names for it."""
+        try:
+            ensure_key(self.folder.home)
+            box = Box(self.folder.home, outbox(self.folder.home, recipient_of(self.record)))
+            if not box.is_open:
+                box.open()
+        except StorageError:
+            pass  # then it is made at the end
 
     def _make_output(self, half: str, *, transcript: bool) -> int:
         """The file to write to. Where no link can be made an agent has an empty output, and its record says so."""

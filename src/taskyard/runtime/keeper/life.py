@@ -129,6 +129,11 @@ def finish(born: Born, end: End) -> dict[str, object] | None:
         end = end._replace(output_lost=why)
     told: dict[str, object] | None = None
     is_decided = False
+    try:
+        born.check_place()
+        ending.note(born.folder, end_to_json(end))  # stands if nothing else can be written, or we are killed now
+    except StorageError:
+        pass  # it is tried again below
     for pause in _PAUSES:
         try:
             born.check_place()
