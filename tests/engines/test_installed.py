@@ -9,6 +9,7 @@ import pytest
 
 from taskyard import engines
 from taskyard.engines.installed import KNOWN, engines_here, resolved
+from taskyard.installation import command_for_extra
 
 
 def put(folder: Path, name: str) -> None:
@@ -36,7 +37,7 @@ def test_a_library_that_is_missing_is_named_with_what_brings_it(
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name in gone else original(name))
     found = {one.name: one for one in engines_here(path=str(tmp_path))}
     for name in ("acp", "model", "gemini-acp"):
-        assert found[name].missing == "needs pip install 'taskyard[agents]'"
+        assert found[name].missing == f"needs {command_for_extra('agents')}"
     assert (found["command"].is_ready, found["gemini"].is_ready) == (True, True)
 
 

@@ -15,6 +15,7 @@ from support.mcp_http import HttpServer, together
 from support.mcp_server import Model, over_stdio
 from support.otlp import collecting
 from support.python import run_python
+from taskyard.installation import command_for_extra
 from taskyard.mcp_server.traces import provider_for
 
 SECRET = "what-only-the-model-may-know"
@@ -113,4 +114,4 @@ def test_where_it_is_not_installed_that_is_said(how: tuple[str, ...]) -> None:
         check=False,
     )
     assert done.returncode == 2
-    assert "pip install 'taskyard[otel]'" in done.stderr
+    assert command_for_extra("otel") in done.stderr

@@ -75,7 +75,9 @@ def _missing_library(engine: str) -> str:
 
     if all(find_spec(module) is not None for module in _NEEDS.get(engine, ())):
         return ""
-    return "needs pip install 'taskyard[agents]'"
+    from taskyard.installation import command_for_extra
+
+    return f"needs {command_for_extra('agents')}"
 
 
 def resolved(name: str) -> tuple[str, tuple[str, ...]]:

@@ -42,8 +42,10 @@ class MissingExtra(UsageError):
     code = "missing_extra"
 
     def __init__(self, what: str, extra: str, module: str = "") -> None:
+        from taskyard.installation import command_for_extra
+
         missing = f" ({module} is missing)" if module else ""
-        super().__init__(f"{what} needs more than the core{missing}: `pip install 'taskyard[{extra}]'`.")
+        super().__init__(f"{what} needs more than the core{missing}: `{command_for_extra(extra)}`.")
         self.extra = extra
         self.module = module
 

@@ -73,7 +73,9 @@ def check(model: str | None, env: Mapping[str, str]) -> None:
 
 def _check_provider(name: str, provider: Provider, env: Mapping[str, str]) -> None:
     if not _is_there(provider.module):
-        wanted = f"pip install 'pydantic-ai-slim[{provider.extra}]'"
+        from taskyard.installation import command_for
+
+        wanted = command_for(f"pydantic-ai-slim[{provider.extra}]")
         raise UsageError(f"Models of {name} need a library that is not installed: `{wanted}`.")
     if provider.keys and not any(env.get(key) for key in provider.keys):
         raise UsageError(f"Models of {name} need {' or '.join(provider.keys)} in the environment.")
