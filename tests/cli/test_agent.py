@@ -35,7 +35,9 @@ def test_one_in_the_background_is_a_job_like_any_other() -> None:
 @pytest.mark.req("B-01")
 def test_what_it_runs_on_is_listed_with_what_is_installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     tool = tmp_path / "gemini"
-    tool.write_text('#!/bin/sh\necho "Gemini got: $2"\n', encoding="utf-8")
+    said = """{"type":"message","role":"assistant","content":"Gemini got: '"$(cat)"'"}"""
+    over = '{"type":"result","status":"success"}'
+    tool.write_text(f"#!/bin/sh\necho '{said}'\necho '{over}'\n", encoding="utf-8")
     tool.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
 

@@ -21,7 +21,7 @@ def put(folder: Path, name: str) -> None:
 def test_a_program_on_the_path_is_an_agent_for_each_engine_that_drives_it(tmp_path: Path) -> None:
     put(tmp_path, "gemini")
     found = {one.name: one for one in engines_here(path=str(tmp_path))}
-    assert (found["gemini"].engine, found["gemini"].is_ready) == ("command", True)
+    assert (found["gemini"].engine, found["gemini"].is_ready) == ("gemini", True)
     assert (found["gemini-acp"].engine, found["gemini-acp"].is_ready) == ("acp", True)
     assert found["codex-acp"].missing == "codex-acp is not installed"
     assert resolved("gemini-acp") == ("acp", ("gemini", "--acp"))

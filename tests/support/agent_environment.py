@@ -94,7 +94,7 @@ def _gemini(home: Path) -> None:
     settings = {
         "security": {"auth": {"selectedType": "gemini-api-key"}, "folderTrust": {"enabled": False}},
         "privacy": {"usageStatisticsEnabled": False},
-        "general": {"enableAutoUpdate": False, "enableAutoUpdateNotification": False},
+        "general": {"maxAttempts": 2, "enableAutoUpdate": False, "enableAutoUpdateNotification": False},
         "telemetry": {"enabled": False},
     }
     (folder / "settings.json").write_text(json.dumps(settings), encoding="utf-8")

@@ -71,8 +71,8 @@ def start(*words: str, stdout: int | None = subprocess.PIPE) -> subprocess.Popen
     )
 
 
-def process(*words: str) -> Ran:
+def process(*words: str, timeout: float = LONGEST) -> Ran:
     """Run a command line as a process of its own."""
     child = start(*words)
-    out, err = child.communicate(timeout=LONGEST)
+    out, err = child.communicate(timeout=timeout)
     return Ran(child.returncode, out, err)

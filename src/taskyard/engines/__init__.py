@@ -22,6 +22,9 @@ BUILTIN: Mapping[str, str] = {
     "command": "taskyard.engines.command:Command",
     "claude": "taskyard.engines.claude.engine:Claude",
     "claude-stream": "taskyard.engines.claude.engine:ClaudeStream",
+    "codex": "taskyard.engines.codex:Codex",
+    "gemini": "taskyard.engines.gemini:Gemini",
+    "opencode": "taskyard.engines.opencode:Opencode",
     "acp": "taskyard.engines.acp.engine:Acp",
     "model": "taskyard.engines.model.engine:Model",
 }

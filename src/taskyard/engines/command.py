@@ -1,8 +1,11 @@
 """
 Any program as an agent: `command`.
 
-It gets the prompt on stdin, to its end; or, where one of its words is `{prompt}`, in that place, and can then be sent
-more on stdin. What it prints is its answer. A program that has more to tell prints lines of JSON among the others:
+It gets the prompt on stdin, to its end; or, where one of its words is or contains `{prompt}`, in that place, and can
+then be sent more on stdin. A prompt that begins with `-` could be taken for an option there: it is refused, unless the
+place is right after a word `--`, or has an option before it in the same word (`--message={prompt}`).
+
+What it prints is its answer. A program that has more to tell prints lines of JSON among the others:
 
     {"type": "text", "text": "…"}                                  what it says
     {"type": "tool", "name": "Edit", "input": {…}}                 what it does
@@ -26,6 +29,8 @@ from taskyard.shapes import as_object, as_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from taskyard.engines.engine import Brief, Watcher
 
 #: Where the prompt stands among a program's words, if not on its stdin.
@@ -45,11 +50,15 @@ class Command:
                 "The engine `command` needs a program: `--command 'my-agent --flag'`, or the setting `agent_command`."
                 " See `taskyard engines` for agents that are installed here."
             )
+        if why := _mistakable(brief):
+            raise UsageError(why)
 
     async def work(self, brief: Brief, watcher: Watcher) -> Said:
         """Run the program to its end."""
-        takes_argument = PLACE in brief.command
-        argv = [brief.prompt if word == PLACE else word for word in brief.command]
+        if why := _mistakable(brief):
+            return Said(error=why)
+        takes_argument = takes_prompt(brief.command)
+        argv = [brief.command[0], *(word.replace(PLACE, brief.prompt) for word in brief.command[1:])]
         try:
             program = await Program.start(argv, brief, watcher)
         except OSError as error:
@@ -67,6 +76,24 @@ class Command:
             finally:
                 if passing is not None:
                     passing.cancel()
+
+
+def takes_prompt(command: Sequence[str]) -> bool:
+    """Whether a program gets the prompt as one of its words, and so can be sent more on stdin."""
+    return any(PLACE in word for word in command[1:])
+
+
+def _mistakable(brief: Brief) -> str:
+    """Why the prompt cannot be one of the program's words: it could be taken for an option; nothing if it can."""
+    if not brief.prompt.startswith("-"):
+        return ""
+    for before, word in zip(brief.command, brief.command[1:], strict=False):
+        if word.startswith(PLACE) and before != "--":
+            return (
+                f"The prompt begins with `-`, and {brief.command[0]} could take it for an option. Give it the prompt on"
+                f" stdin (leave out {PLACE}), or write `-- {PLACE}` or `--option={PLACE}` if it knows these."
+            )
+    return ""
 
 
 class _Talk:

@@ -21,7 +21,10 @@ if TYPE_CHECKING:
             ...
 
         def used_tokens(self, usage: Mapping[str, object]) -> None:
-            """What one answer of the model took: input_tokens, output_tokens, cache_… ; what is no number counts 0."""
+            """What one answer of the model took: input_tokens, output_tokens, cache_… ; what is no number counts 0.
+
+            A program that tells only what several requests took together reports that as spent_tokens.
+            """
             ...
 
         def costs(self, usd: float) -> None:

@@ -16,11 +16,11 @@ class Known(NamedTuple):
 
 KNOWN = (
     Known("claude", "claude", ("claude",), "Claude Code"),
-    Known("gemini", "command", ("gemini", "-p", "{prompt}"), "Gemini CLI"),
-    Known("codex", "command", ("codex", "exec", "{prompt}"), "Codex CLI"),
-    Known("opencode", "command", ("opencode", "run", "{prompt}"), "opencode"),
-    Known("aider", "command", ("aider", "--yes-always", "--message", "{prompt}"), "Aider"),
-    Known("goose", "command", ("goose", "run", "-t", "{prompt}"), "goose"),
+    Known("gemini", "gemini", ("gemini",), "Gemini CLI"),
+    Known("codex", "codex", ("codex",), "Codex CLI"),
+    Known("opencode", "opencode", ("opencode",), "opencode"),
+    Known("aider", "command", ("aider", "--yes-always", "--message={prompt}"), "Aider"),
+    Known("goose", "command", ("goose", "run", "-i", "-"), "goose"),
     Known("claude-acp", "acp", ("claude-agent-acp",), "Claude Code, by its adapter"),
     Known("gemini-acp", "acp", ("gemini", "--acp"), "Gemini CLI"),
     Known("codex-acp", "acp", ("codex-acp",), "Codex CLI, by its adapter"),

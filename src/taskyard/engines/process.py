@@ -9,7 +9,7 @@ from taskyard import children
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Sequence
+    from collections.abc import AsyncIterator, Callable, Sequence
 
     from taskyard.engines.engine import Brief, Watcher
 
@@ -32,6 +32,7 @@ class Program:
     def __init__(self, process: asyncio.subprocess.Process, watcher: Watcher) -> None:
         self._process = process
         self._last_words = ""
+        self.on_stderr: Callable[[str], None] | None = None  #: gets each line of stderr as it comes
         self._watcher = watcher
         self._listening = asyncio.create_task(self._listen())
         self._over = asyncio.create_task(children.over(process))
@@ -112,6 +113,8 @@ class Program:
         async for line in lines_of(self._process.stderr):
             self._last_words = f"{self._last_words}{line}\n"[-_LAST_WORDS:]
             self._watcher.record({"type": "stderr", "text": line})
+            if self.on_stderr is not None:
+                self.on_stderr(line)
 
 
 async def lines_of(stream: asyncio.StreamReader) -> AsyncIterator[str]:

@@ -43,7 +43,8 @@ class Progress(NamedTuple):
         parts = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
         latest = sum(_count(usage.get(part)) for part in parts)
         output = self.output + _count(usage.get("output_tokens"))
-        return self._replace(latest_input=latest or self.latest_input, output=output)
+        before = self.before + _count(usage.get("spent_tokens"))
+        return self._replace(latest_input=latest or self.latest_input, output=output, before=before)
 
     def usage(self, seconds: float) -> dict[str, int]:
         """As notices and events have it, after so long."""

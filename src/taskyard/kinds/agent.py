@@ -168,6 +168,8 @@ class Agent(NamedTuple):
         check_text("agent type", self.agent_type, longest=100, allow_empty=False)
         check_number("max tokens", self.max_tokens, least=1, most=_MOST_TOKENS, whole=True)
         check_number("max cost", self.max_cost, least=0.000_001, most=_MOST_COST, unit="dollars")
+        if self.model is not None and self.model.startswith("-"):
+            raise BadValue("model", self.model, "the name of a model: it may not begin with -")
         if self.permissions and self.permissions not in PERMISSIONS:
             raise BadValue("permissions", self.permissions, f"one of {', '.join(PERMISSIONS)}")
         check_run(cwd=self.cwd, timeout=self.timeout, on_parent_exit=self.on_parent_exit)

@@ -194,9 +194,9 @@ class Teammate(NamedTuple):
 
 def _hears(engine: str, command: Sequence[str]) -> bool:
     """Whether an engine takes messages while it works; a program that reads its prompt from stdin has that closed."""
-    from taskyard.engines.command import PLACE
+    from taskyard.engines.command import takes_prompt
 
-    return engine != "command" or PLACE in command
+    return engine != "command" or takes_prompt(command)
 
 
 def _line(prompt: str) -> str:

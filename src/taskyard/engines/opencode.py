@@ -1,0 +1,138 @@
+"""
+opencode by its command line: `opencode run --format json`, the engine `opencode`.
+
+It cannot ask anyone: what its rules would ask for is rejected. Without a mode its own configuration decides, which
+allows files and commands in its folder unless it says otherwise; a mode adds rules of that mode for this run.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+
+from taskyard.engines import own_server
+from taskyard.engines.engine import Said
+from taskyard.engines.json_lines import Reader, count, run
+from taskyard.shapes import as_object, as_text
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from taskyard.engines.engine import Brief, Watcher
+
+#: What is run if no program is named.
+DEFAULT = ("opencode",)
+
+_RULES = {
+    "ask": {"edit": "ask", "bash": "ask", "webfetch": "ask", "external_directory": "ask"},
+    "edit": {"edit": "allow", "bash": "ask", "external_directory": "ask"},
+    "work": {"edit": "allow", "bash": "allow", "external_directory": "ask"},
+    "all": {"*": "allow"},
+}
+
+#: How often in a row a request may fail: opencode itself tries for ever, without a word on stdout.
+_MOST_ERRORS = 3
+
+#: Milliseconds for our own tools to be there.
+_TOOLS_START = 60_000
+
+_ERROR = re.compile(r'error\.error="((?:[^"\\]|\\.)*)"')
+
+
+class Opencode:
+    """A run of `opencode run` for each turn."""
+
+    def check(self, brief: Brief) -> None:
+        """Nothing is needed beyond the program, which is looked for when it is started."""
+
+    async def work(self, brief: Brief, watcher: Watcher) -> Said:
+        """Run it to the end of the turn."""
+        argv = [*(brief.command or DEFAULT), "run", "--format=json", "--print-logs", "--log-level=ERROR"]
+        argv += [f"--model={brief.model}"] if brief.model else []
+        argv += [f"--session={brief.session}"] if brief.session else []
+        return await run(argv, brief._replace(env={**brief.env, **_settings(brief)}), _Events(watcher))
+
+
+def _settings(brief: Brief) -> dict[str, str]:
+    """What opencode reads from the environment for this run: rules of the mode, and our own MCP server."""
+    found: dict[str, str] = {}
+    if brief.permissions:
+        found["OPENCODE_PERMISSION"] = json.dumps(_RULES[brief.permissions])
+    if brief.own_tools and own_server.is_there():
+        server = {
+            "type": "local",
+            "command": own_server.words(brief),
+            "environment": own_server.environment(brief),
+            "enabled": True,
+            "timeout": _TOOLS_START,
+        }
+        try:
+            given = as_object(json.loads(brief.env.get("OPENCODE_CONFIG_CONTENT") or "{}")) or {}
+        except (ValueError, RecursionError):
+            given = {}
+        servers = {**(as_object(given.get("mcp")) or {}), "taskyard": server}
+        found["OPENCODE_CONFIG_CONTENT"] = json.dumps({**given, "mcp": servers})
+    return found
+
+
+class _Events(Reader):
+    provider = "opencode"
+
+    def __init__(self, watcher: Watcher) -> None:
+        super().__init__(watcher)
+        self._session = ""
+        self._errors = 0
+        self._cost = 0.0
+
+    def event(self, event: Mapping[str, object]) -> None:
+        if not self._session and (session := as_text(event.get("sessionID"))):
+            self._session = session
+            self.begins(session)
+        kind, part = event.get("type"), as_object(event.get("part")) or {}
+        if kind == "text":
+            self.speech.says(as_text(part.get("text")))
+            self.speech.pause()
+        elif kind == "tool_use":
+            self._tool(part)
+        elif kind == "step_finish":
+            self._step(part)
+        elif kind == "error":
+            error = as_object(event.get("error")) or {}
+            message = as_text((as_object(error.get("data")) or {}).get("message"))
+            self.fails(message or as_text(error.get("name")) or "it failed")
+
+    def log(self, line: str) -> None:
+        """A failed request is only in the log: opencode waits and tries again for as long as it takes."""
+        if 'message="stream error"' not in line or "small=true" in line:
+            return
+        found = _ERROR.search(line)
+        self.fails(found[1].replace('\\"', '"') if found else "a request to the model failed")
+        self._errors += 1
+        if self.rate_limit is not None or self._errors >= _MOST_ERRORS:
+            self.gives_up.set()
+
+    def _tool(self, part: Mapping[str, object]) -> None:
+        name, call, state = as_text(part.get("tool")), as_text(part.get("callID")), as_object(part.get("state")) or {}
+        self.uses(name, as_object(state.get("input")) or {}, call)
+        error = as_text(state.get("error"))
+        self.result(call, as_text(state.get("status")), error or as_text(state.get("output")))
+        if "rejected permission" in error or "prevents you from using" in error:
+            self.refuses(name)
+            self.is_over = True  # it ends its turn there
+
+    def _step(self, part: Mapping[str, object]) -> None:
+        self._errors, self.error, self.rate_limit = 0, "", None
+        tokens = as_object(part.get("tokens")) or {}
+        cache = as_object(tokens.get("cache")) or {}
+        self.watcher.used_tokens({
+            "input_tokens": count(tokens.get("input")),
+            "cache_read_input_tokens": count(cache.get("read")),
+            "cache_creation_input_tokens": count(cache.get("write")),
+            "output_tokens": count(tokens.get("output")) + count(tokens.get("reasoning")),
+        })  # fmt: skip
+        if isinstance(cost := part.get("cost"), (int, float)) and cost > 0:
+            self._cost += float(cost)
+            self.watcher.costs(self._cost)
+        if part.get("reason") not in ("tool-calls", "unknown"):
+            self.is_over = True
