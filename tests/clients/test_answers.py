@@ -12,7 +12,7 @@ from support.model_api import ModelApi, Say
 pytestmark = [pytest.mark.client, pytest.mark.smoke]
 
 
-@pytest.mark.parametrize("engine", ["claude", "gemini"])
+@pytest.mark.parametrize("engine", ["claude"])
 def test_the_answer_of_the_model_is_the_answer_of_the_job(engine: str, model: Callable[..., ModelApi]) -> None:
     api = model(Say("Forty-two, as always."))
 
