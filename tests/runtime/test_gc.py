@@ -87,7 +87,7 @@ def test_a_job_without_an_end_is_never_touched_even_if_nobody_keeps_it(tmp_path:
     assert os.path.exists(folder.record)
 
 
-def test_a_job_stays_until_the_notice_of_its_end_is_acknowledged(tmp_path: Path) -> None:
+def test_the_quota_takes_no_job_whose_notice_is_unread(tmp_path: Path) -> None:
     folder = start_job(tmp_path, "echo done", silent=False)
     wait_for_end(folder)
     box = Box(str(tmp_path), outbox(str(tmp_path), "me"))
@@ -95,7 +95,7 @@ def test_a_job_stays_until_the_notice_of_its_end_is_acknowledged(tmp_path: Path)
     later = now_ms() + 60 * DAY * 1000
 
     def left() -> list[str]:
-        return gone(collect(str(tmp_path), quota=0, age_limit=0, now=later))
+        return gone(collect(str(tmp_path), quota=0, age_limit=90 * DAY, now=later))
 
     assert (left(), look(str(tmp_path)).unread) == ([], 1)
     holder = hold_for(60)
@@ -105,6 +105,18 @@ def test_a_job_stays_until_the_notice_of_its_end_is_acknowledged(tmp_path: Path)
     assert (left(), look(str(tmp_path)).unread) == ([], 1)
     assert box.take(name + ".again", holder) and box.acknowledge(name, holder)
     assert left() == [folder.id]
+
+
+@pytest.mark.req("Q-11", "O-04")
+def test_a_job_older_than_the_age_limit_goes_unread_and_its_notice_stays(tmp_path: Path) -> None:
+    folder = start_job(tmp_path, "echo done", silent=False)
+    wait_for_end(folder)
+    box = Box(str(tmp_path), outbox(str(tmp_path), "me"))
+    waiting = box.waiting()
+    later = now_ms() + 60 * DAY * 1000
+
+    assert gone(collect(str(tmp_path), quota=1 << 40, age_limit=30 * DAY, now=later)) == [folder.id]
+    assert box.waiting() == waiting != []
 
 
 def test_a_job_stays_while_the_notice_of_its_end_lies_in_its_folder(tmp_path: Path) -> None:

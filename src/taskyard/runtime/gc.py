@@ -1,9 +1,9 @@
 """
 What ended jobs may keep on disk: not for ever, and not more than a quota.
 
-Oldest first. Never touched: what runs, what somebody has not read the news of, what cannot be understood. A job that
-goes leaves a line in `jobs/ended.jsonl`, then vanishes by one rename; its blocks are freed before its names, since
-somebody may still have its output open.
+Oldest first. Never touched: what runs, and what cannot be understood. A job whose notice was not read goes by age alone,
+never for the quota; the notice stays. A job that goes leaves a line in `jobs/ended.jsonl`, then vanishes by one rename;
+its blocks are freed before its names, since a reader may still have its output open.
 """
 
 from __future__ import annotations
@@ -73,6 +73,7 @@ class Ended(NamedTuple):
     end: End
     at: int  #: when it ended, epoch ms
     size: int  #: bytes on disk
+    is_unread: bool = False  #: its notice was not read: it goes by age alone, and the notice stays
 
 
 class Store(NamedTuple):
@@ -211,7 +212,7 @@ def choose(store: Store, *, now: int, quota: int, age_limit: float) -> tuple[End
     chosen: list[Ended] = []
     for one in store.ended:
         age = (now - one.at) / 1000
-        if age > age_limit or (left > quota and age > GRACE):
+        if age > age_limit or (left > quota and age > GRACE and not one.is_unread):
             chosen.append(one)
             left -= one.size
     return tuple(chosen)
@@ -236,9 +237,9 @@ def look(home: str) -> Store:
         else:
             strange += 1
     waiting = _senders_of_waiting(home) if over else frozenset[str]()
-    free = [one for one in over if sender_of(lone_id(one.job.id)) not in waiting]
-    free.sort(key=lambda one: (one.at, one.job.id))
-    return Store(tuple(free), size, running, unread + len(over) - len(free), strange)
+    over = [one._replace(is_unread=sender_of(lone_id(one.job.id)) in waiting) for one in over]
+    over.sort(key=lambda one: (one.at, one.job.id))
+    return Store(tuple(over), size, running, unread + sum(one.is_unread for one in over), strange)
 
 
 def _folders(home: str) -> Iterator[JobFolder]:
