@@ -1,9 +1,9 @@
 """
 What ended jobs may keep on disk: not for ever, and not more than a quota.
 
-Oldest first. Never touched: what runs, and what cannot be understood. A job whose notice was not read goes by age alone,
-never for the quota; the notice stays. A job that goes leaves a line in `jobs/ended.jsonl`, then vanishes by one rename;
-its blocks are freed before its names, since a reader may still have its output open.
+Oldest first. Never touched: what runs, and what cannot be understood. A job whose notice was not read goes by age
+alone, never for the quota; the notice stays. A job that goes leaves a line in `jobs/ended.jsonl`, then vanishes by
+one rename; its blocks are freed before its names, since a reader may still have its output open.
 """
 
 from __future__ import annotations
