@@ -91,6 +91,14 @@ def main(argv: Sequence[str] | None = None) -> int:
         say_no_more()  # the reader went away
         return _PIPE_CLOSED
     except OSError as error:
+        if _is_out_of_files(error):
+            from taskyard.cli.output import report
+            from taskyard.errors import StorageError
+            from taskyard.runtime.machine import MORE_FILES
+
+            return report(
+                StorageError("this process", "too many open files", advice=MORE_FILES), as_json=_wants_json(words)
+            )
         if error.filename is not None or not _is_full(error):
             raise
         from taskyard.cli.hang_up import HUNG_UP, mute_lost
@@ -167,6 +175,12 @@ def _unknown(word: str, names: tuple[str, ...], table: Mapping[str, Row]) -> Usa
 def _wants_json(words: Sequence[str]) -> bool:
     before = words[: words.index("--")] if "--" in words else words
     return "--json" in before
+
+
+def _is_out_of_files(error: OSError) -> bool:
+    import errno
+
+    return error.errno in (errno.EMFILE, errno.ENFILE)
 
 
 def _is_full(error: OSError) -> bool:

@@ -18,6 +18,7 @@ from taskyard.errors import StorageError
 from taskyard.runtime.folder import JobFolder
 from taskyard.runtime.keeper.request import encoded
 from taskyard.runtime.keeper.signals import ALL
+from taskyard.runtime.machine import check_machine
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -50,6 +51,7 @@ def start_alone(request: Mapping[str, object]) -> None:
     Raises:
         StorageError: it could not be made.
     """
+    check_machine()
     for _ in range(TRIES):
         if is_made(request, _asked_alone(request)):
             return
@@ -83,6 +85,7 @@ class Forker:
         Raises:
             StorageError: it could not be made.
         """
+        check_machine()
         for _ in range(TRIES):
             if is_made(request, answered(self.ask(request))):
                 return

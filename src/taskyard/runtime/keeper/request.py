@@ -63,7 +63,7 @@ def request_of(raw: Mapping[str, object]) -> Request:
 
 def encoded(raw: Mapping[str, object]) -> bytes:
     """It as it travels: a list of its fields' values, in their order, which a keeper has least to do with."""
-    return json.dumps(request_of(raw)).encode("utf-8", "surrogatepass")
+    return json.dumps(request_of(raw), ensure_ascii=False).encode("utf-8", "surrogatepass")
 
 
 def decoded(data: bytes) -> Request:

@@ -29,6 +29,9 @@ if TYPE_CHECKING:
 #: Where sinks may be set up: a keeper's environment stays what it was.
 _SETTINGS = sinks.settings_file()
 
+#: Bytes of a request: an environment of the largest size that the kernel takes (6 MB), as JSON writes it at worst.
+_LARGEST_REQUEST = 64_000_000
+
 #: Bytes of a descriptor's number in a message.
 _INT = 4
 
@@ -85,7 +88,7 @@ def _keep(fd: int, answer: int) -> NoReturn:
     """Become the keeper of the job that is described in `fd`, and say so to `answer`; never returns."""
     code = 1
     try:
-        request = decoded(files.read_open(fd, "the request"))
+        request = decoded(files.read_open(fd, "the request", most=_LARGEST_REQUEST))
         os.close(fd)
         _stand_alone(request.id)
         try:
