@@ -5,13 +5,15 @@ from __future__ import annotations
 import os
 import socket
 import stat
+import time
 from pathlib import Path
 
+import anyio
 import pytest
 
 import taskyard
 from support import cli
-from support.mcp_http import ACCEPT, NEW, OLD, HttpServer, call_headers, call_of
+from support.mcp_http import ACCEPT, NEW, OLD, HttpServer, call_headers, call_of, together
 from support.wait import until
 
 SECRET = "a-secret-of-my-own-0123456789"
@@ -193,3 +195,27 @@ def test_what_it_will_not_do_is_said_and_nothing_is_served(words: tuple[str, ...
     assert ran.code != 0
     assert ran.error["code"] == code
     assert part in ran.error["message"]
+
+
+@pytest.mark.req("T-05")
+def test_a_hostile_workflow_is_refused_at_once_and_others_are_answered_meanwhile() -> None:
+    hostile = {"env": {"a": "${{" * 60_000}, "steps": [{"id": "s", "run": "true"}]}
+    waits: list[float] = []
+
+    async def attack(server: HttpServer) -> None:
+        async with server.client("eve") as model:
+            said = await model.refused("Workflow", definition=hostile)
+            assert "${{ without }}" in said.text or "more than 1,000 times" in said.text
+
+    async def body() -> None:
+        async with server.client("ada") as model, anyio.create_task_group() as tasks:
+            tasks.start_soon(attack, server)
+            for _ in range(5):
+                began = time.monotonic()
+                await model.call("TaskList")
+                waits.append(time.monotonic() - began)
+
+    with HttpServer() as server:
+        together(body)
+        assert max(waits) < 5.0
+        assert server.stop() == 0

@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 #: More steps than these are written by a program, which can use jobs itself.
 MOST_STEPS = 500
 
+#: What all steps together may need: following them must not take long.
+MOST_NEEDS = 10_000
+
 _TOP = ("name", "env", "steps", "cwd", "max-parallel", "timeout")
 _WORK = ("run", "agent", "tasks")
 _STEP = (
@@ -144,11 +147,12 @@ class Checking(Values):
         self.places(subject, path, where)
         self.places(description, path, where)
         needs = self.names(given, "needs", path, where)
+        places = {subject: at for at, subject in reversed([*enumerate(before)]) if isinstance(subject, str)}
         for need in needs:
-            if need not in before:
+            if need not in places:
                 self.refuse((*path, "needs"), f"{where}: it needs {shown(need)}, which is no subject before it")
         owner = self.text(given, "owner", path, where, longest=200, lines=False)
-        return Wish(subject, description, owner, tuple(before.index(need) for need in needs))
+        return Wish(subject, description, owner, tuple(places[need] for need in needs))
 
     def _needs(self, given: Mapping[str, object], path: Path, where: str) -> tuple[str, ...]:
         return tuple(dict.fromkeys(self.names(given, "needs", path, where)))
@@ -185,10 +189,13 @@ class Checking(Values):
 
     def _check_needs(self, found: Definition) -> None:
         ids = [step.id for step in found.steps]
+        known = set(ids)
         for at, step in enumerate(found.steps):
             for need in step.needs:
-                if need not in ids:
+                if need not in known:
                     self.refuse(("steps", at, "needs"), f"step {step.id}: it needs {shown(need)}, {_hint(need, ids)}")
+        if sum(len(step.needs) for step in found.steps) > MOST_NEEDS:
+            self.refuse(("steps",), f"all `needs` together name more than {MOST_NEEDS:,} steps")
         if circle := _circle(found):
             at = ids.index(circle[0])
             self.refuse(("steps", at, "needs"), f"steps wait for each other: {' needs '.join(circle)}")
@@ -198,8 +205,8 @@ class Checking(Values):
             if any(place.steps for place in expressions.places(value)):
                 self.refuse(("env",), "the workflow: `env` is known before any step, and cannot ask about one")
         for at, step in enumerate(found.steps):
-            before = found.all_needs(step)
-            for asked in sorted(_asked(step) - before):
+            wanted = _asked(step)
+            for asked in sorted(wanted - found.all_needs(step) if wanted else ()):
                 known = asked in {each.id for each in found.steps}
                 more = f"add it to `needs` of {step.id}" if known else _hint(asked, [each.id for each in found.steps])
                 self.refuse(

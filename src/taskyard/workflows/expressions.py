@@ -27,6 +27,9 @@ if TYPE_CHECKING:
 #: Longer or deeper ones are no condition a person wrote.
 LONGEST, _DEEPEST = 1000, 40
 
+#: `${{ … }}` in one text.
+MOST_PLACES = 1000
+
 _TOKEN = re.compile(
     r"\s*(?:(?P<name>[A-Za-z_][\w-]*(?:\.[A-Za-z_][\w-]*)*)|(?P<number>\d+(?:\.\d+)?)|'(?P<text>(?:[^']|'')*)'"
     r"|(?P<sign>==|!=|<=|>=|&&|\|\||[<>!()]))",
@@ -35,7 +38,6 @@ _TOKEN = re.compile(
 _QUESTIONS = ("success", "failure", "always")
 _CONSTANTS: Mapping[str, Value] = {"true": True, "false": False, "null": None}
 _FIELDS = ("status", "exit_code", "output")
-_PLACE = re.compile(r"\$\{\{(.*?)\}\}", re.DOTALL)
 
 
 class BadExpression(ValueError):
@@ -66,8 +68,8 @@ def parse(text: str) -> Expression:
         BadExpression: it is none.
     """
     inner = text.strip()
-    if (whole := _PLACE.fullmatch(inner)) is not None:
-        inner = whole[1]
+    if inner.startswith("${{") and inner.endswith("}}"):
+        inner = inner[3:-2]
     if len(inner) > LONGEST:
         raise BadExpression(f"has {len(inner):,} characters; at most {LONGEST:,} are understood")
     reader = _Reader(_tokens(inner))
@@ -82,9 +84,8 @@ def places(text: str) -> list[Expression]:
     Raises:
         BadExpression: something in one of them is not understood, or is not a plain value.
     """
-    if "${{" in _PLACE.sub("", text):
-        raise BadExpression("has ${{ without }}")
-    found = [parse(match[1]) for match in _PLACE.finditer(text)]
+    _, inside = _split(text)
+    found = [parse(each) for each in inside]
     if any(each.asks for each in found):
         raise BadExpression("asks success(), failure() or always(), which are for `if`")
     return found
@@ -92,19 +93,41 @@ def places(text: str) -> list[Expression]:
 
 def filled(text: str, scope: Scope) -> str:
     """A text with the values in place of each `${{ … }}`; for what no shell will read."""
-    return _PLACE.sub(lambda match: as_text(parse(match[1]).value(scope)), text)
+    around, inside = _split(text)
+    return _joined(around, [as_text(parse(each).value(scope)) for each in inside])
 
 
 def as_variables(command: str, scope: Scope) -> tuple[str, dict[str, str]]:
     """A command with a variable in place of each `${{ … }}`, and their values: no value becomes part of the command."""
-    values: dict[str, str] = {}
+    around, inside = _split(command)
+    values = {f"TASKYARD_VALUE_{at}": as_text(parse(each).value(scope)) for at, each in enumerate(inside, 1)}
+    return _joined(around, [f"${{{name}}}" for name in values]), values
 
-    def named(match: re.Match[str]) -> str:
-        name = f"TASKYARD_VALUE_{len(values) + 1}"
-        values[name] = as_text(parse(match[1]).value(scope))
-        return f"${{{name}}}"
 
-    return _PLACE.sub(named, command), values
+def _split(text: str) -> tuple[list[str], list[str]]:
+    """The text around each `${{ … }}` (one part more than there are places), and the text inside each.
+
+    Raises:
+        BadExpression: one has no end, or there are too many.
+    """
+    first, *rest = text.split("${{", MOST_PLACES + 1)
+    if len(rest) > MOST_PLACES:
+        raise BadExpression(f"has ${{{{ more than {MOST_PLACES:,} times")
+    around, inside = [first], list[str]()
+    for each in rest:
+        within, end, after = each.partition("}}")
+        if not end:
+            raise BadExpression("has ${{ without }}")
+        inside.append(within)
+        around.append(after)
+    return around, inside
+
+
+def _joined(around: Sequence[str], values: Sequence[str]) -> str:
+    parts = [around[0]]
+    for value, after in zip(values, around[1:]):
+        parts += [value, after]
+    return "".join(parts)
 
 
 def as_text(value: Value) -> str:

@@ -92,8 +92,11 @@ def _json(text: str, file: str) -> object:
 def _no_key_twice(pairs: list[tuple[str, object]]) -> dict[str, object]:
     found = dict(pairs)
     if len(found) < len(pairs):
-        names = [name for name, _ in pairs]
-        raise ValueError(f"says {next(name for name in names if names.count(name) > 1)!r} twice")
+        seen = set[str]()
+        for name, _ in pairs:
+            if name in seen:
+                raise ValueError(f"says {name!r} twice")
+            seen.add(name)
     return found
 
 

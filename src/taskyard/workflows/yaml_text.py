@@ -8,12 +8,23 @@ from __future__ import annotations
 
 import yaml
 
+from taskyard.typed import cast
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from taskyard.workflows.reading import Lines, Path
 
 #: Nested deeper than this is nothing a person wrote.
 _DEEPEST = 20
+
+#: Keys, values, beginnings and ends: five hundred steps have a hundred each.
+_MOST_EVENTS = 50_000
+
+#: Characters of a number: a sexagesimal one takes quadratic time to read.
+_LONGEST_NUMBER = 100
+
+#: libyaml, where PyYAML has it, reads a megabyte in less than a second; its composer does not bound its recursion.
+_LOADER: type[yaml.SafeLoader] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 _PLAIN = {f"tag:yaml.org,2002:{name}" for name in ("str", "int", "float", "bool", "null")}
 
@@ -33,7 +44,8 @@ def load(text: str) -> tuple[object, Lines]:
         BadYaml: it cannot be read, or says more than plain data can.
     """
     try:
-        node: yaml.Node | None = yaml.SafeLoader(text).get_single_node()
+        _check_size(text)
+        node: yaml.Node | None = _LOADER(text).get_single_node()
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         raise BadYaml(f"is no YAML: {error.problem or error.context}", 0 if mark is None else mark.line + 1) from None
@@ -47,8 +59,21 @@ def load(text: str) -> tuple[object, Lines]:
     return reader.plain(node, ()), reader.lines
 
 
+def _check_size(text: str) -> None:
+    depth = 0
+    events = cast("Iterable[yaml.Event]", yaml.parse(text, Loader=_LOADER))  # pyright: ignore[reportUnknownMemberType]
+    for count, event in enumerate(events):
+        line = 0 if event.start_mark is None else event.start_mark.line + 1
+        depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+        if depth > _DEEPEST:
+            raise BadYaml("is nested too deeply", line)
+        if count > _MOST_EVENTS:
+            raise BadYaml(f"has more than {_MOST_EVENTS:,} keys and values", line)
+
+
 class _Reader:
     def __init__(self) -> None:
+        self._constructor = yaml.constructor.SafeConstructor()
         self.lines: dict[Path, int] = {}
         self._seen: set[int] = set()
 
@@ -65,7 +90,7 @@ class _Reader:
         if isinstance(node, yaml.SequenceNode) and node.tag == "tag:yaml.org,2002:seq":
             return [self.plain(each, (*path, at)) for at, each in enumerate(node.value)]
         if isinstance(node, yaml.ScalarNode) and node.tag in _PLAIN:
-            return _scalar(node, line)
+            return self._scalar(node, line)
         if node.tag == "tag:yaml.org,2002:timestamp" and isinstance(node, yaml.ScalarNode):
             return str(node.value)
         raise BadYaml(f"has the tag {node.tag.removeprefix('tag:yaml.org,2002:')!r}: plain values only", line)
@@ -83,10 +108,11 @@ class _Reader:
             found[name] = self.plain(value, (*path, name))
         return found
 
-
-def _scalar(node: yaml.ScalarNode, line: int) -> object:
-    try:
-        value: object = yaml.constructor.SafeConstructor().construct_object(node)  # pyright: ignore[reportUnknownMemberType]
-    except (ValueError, OverflowError, yaml.YAMLError):
-        raise BadYaml(f"has {str(node.value)[:20]!r}, which is no such value", line) from None
-    return value
+    def _scalar(self, node: yaml.ScalarNode, line: int) -> object:
+        try:
+            if not node.tag.endswith(":str") and len(node.value) > _LONGEST_NUMBER:
+                raise ValueError
+            value: object = self._constructor.construct_object(node)  # pyright: ignore[reportUnknownMemberType]
+        except (ValueError, OverflowError, yaml.YAMLError):
+            raise BadYaml(f"has {str(node.value)[:20]!r}, which is no such value", line) from None
+        return value

@@ -1,0 +1,64 @@
+"""Hostile text takes time in proportion to its length, wherever text from outside is read."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+from contextlib import suppress
+
+import pytest
+
+from taskyard.errors import TaskyardError
+from taskyard.names import nearest
+from taskyard.workflows import expressions, reading
+
+#: Seconds of processor time for the longest text that is taken. Quadratic ones took 4 to 150.
+LONGEST = 1.5
+
+
+def _workflow(raw: object) -> object:
+    return reading.check(raw, has_agents=True)
+
+
+def _step(**more: object) -> dict[str, object]:
+    return {"id": "s", "run": "true", **more}
+
+
+def _everyone_needs_everyone() -> dict[str, object]:
+    ids = [f"s{at}" for at in range(400)]
+    return {"steps": [_step(id=each, needs=ids[:at], run="${{ steps.s0.status }}") for at, each in enumerate(ids)]}
+
+
+HOSTILE: dict[str, Callable[[], object]] = {
+    "${{ without end": lambda: _workflow({"env": {"a": "${{" * 60_000}, "steps": [_step()]}),
+    "${{ in a command": lambda: _workflow({"steps": [_step(run="${{" * 60_000)]}),
+    "many ${{ }}": lambda: expressions.places("${{ 1 }}" * 25_000),
+    "}} alone": lambda: expressions.places("}}" * 100_000),
+    "a key twice": lambda: reading.parsed(json.dumps({f"k{at}": 1 for at in range(60_000)})[:-1] + ', "k59999": 2}'),
+    "many needs": lambda: _workflow(_everyone_needs_everyone()),
+    "tasks that need tasks": lambda: _workflow(
+        {
+            "steps": [
+                {"id": "s", "tasks": [*(f"t{at}" for at in range(400)), {"subject": "z", "needs": ["t399"] * 90_000}]}
+            ]
+        }
+    ),
+    "a 300 kB file": lambda: reading.parsed("steps:\n" + f"- id: a\n  run: echo {'x' * 570}\n" * 500),
+    "many values": lambda: reading.parsed(f"steps: [{'1,' * 450_000}1]"),
+    "many keys": lambda: reading.parsed("".join(f"k{at}: 1\n" for at in range(90_000))),
+    "a sexagesimal number": lambda: reading.parsed("steps: " + ":".join(["1"] * 300_000)),
+    "nested lists": lambda: reading.parsed("steps: " + "[" * 500_000),
+    "nested mappings": lambda: reading.parsed("steps: " + "{" * 500_000),
+    "an unknown key": lambda: _workflow({"x" * 900_000: 1}),
+    "a condition": lambda: _workflow({"steps": [_step(**{"if": "(" * 900_000})]}),
+    "names alike": lambda: nearest("a" * 200, [f"{'a' * 190}{at}" for at in range(500)]),
+}
+
+
+@pytest.mark.parametrize("what", HOSTILE)
+def test_hostile_text_takes_time_in_proportion_to_its_length(what: str) -> None:
+    began = time.thread_time()
+    with suppress(TaskyardError, expressions.BadExpression):
+        HOSTILE[what]()
+    assert time.thread_time() - began < LONGEST
