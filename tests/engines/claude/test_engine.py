@@ -109,7 +109,7 @@ sys.stdin.read()
     assert run(body, tmp_path, watched) == Said("then the blue one")
 
 
-@pytest.mark.req("R-01")
+@pytest.mark.req("B-09")
 def test_one_that_stays_after_its_result_does_not_keep_the_job(tmp_path: Path) -> None:
     began = time.monotonic()
     assert run("done('Bye.'); sys.stdin.read(); time.sleep(600)", tmp_path) == Said("Bye.")
@@ -132,7 +132,7 @@ def test_one_that_is_cut_has_failed_and_can_be_retried(tmp_path: Path, body: str
     assert (error in said.error, said.is_retryable) == (True, True), said
 
 
-@pytest.mark.req("R-01")
+@pytest.mark.req("B-09")
 def test_silence_ends_it_but_not_while_a_person_is_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     class Late(Watched):
         async def ask(self, question: str) -> str | None:
