@@ -66,6 +66,9 @@ class Settings(NamedTuple):
     )
     agent_start: float = 60.0  #: seconds an agent's program has to say hello: some are fetched first
     agent_silence: float = 1800.0  #: seconds without a word in the middle of a turn: longer than tools take
+    on_rate_limit: str = "wait"  #: what agents do when their account is rate-limited: "wait", or "stop"
+    rate_limit_wait: float = 86_400.0  #: seconds an agent waits for a rate limit to lift: overnight, and the day after
+    rate_limit_retry: float = 5.0  #: seconds before the first retry where a provider names no time; then twice that
     mcp_patience: float = 45.0  #: seconds a tool call waits for a command; clients give up after 60
     mcp_lease: float = 600.0  #: seconds a client over HTTP may be silent before its claims and jobs are let go
     mcp_callers: int = 100  #: clients over HTTP at once; each keeps what it read of the list in memory
@@ -137,6 +140,7 @@ _CHOICES = {
     "durability": ("process", "power"),
     "paths_policy": ("warn", "refuse", "off"),
     "agent_permissions": ("", "ask", "edit", "work", "all"),
+    "on_rate_limit": ("wait", "stop"),
 }
 _YES, _NO = ("1", "true", "yes", "on"), ("0", "false", "no", "off")
 

@@ -267,11 +267,31 @@ def test_a_command_line_that_streams_json_is_understood(jobs: Jobs, tmp_path: Pa
 def test_a_stream_that_is_cut_or_reports_an_error_is_never_completed(
     jobs: Jobs, tmp_path: Path, last: str, error: str, retryable: bool
 ) -> None:
-    job = jobs.run(Agent("go", engine="claude-stream", command=program(tmp_path, STREAM + last)), timeout=30)
+    command = program(tmp_path, STREAM + last)
+    job = jobs.run(Agent("go", engine="claude-stream", command=command, on_rate_limit="stop"), timeout=30)
     assert job.status.value == "failed"
     assert job.end is not None
     assert error in job.end.error
     assert job.facts["isRetryable"] is retryable
+
+
+@pytest.mark.req("Q-03", "B-08")
+@pytest.mark.parametrize(
+    ("body", "why"),
+    [
+        ("say(type='refused', name='Write'); print('I could not write.')", "refused for want of permission: Write"),
+        ("print('I tried.'); print('STATUS: failed: no such file')", "it reports a failure: no such file"),
+        ("say(type='result', text='`STATUS: FAILED` - it does not build')", "it reports a failure: it does not build"),
+    ],
+)
+def test_a_turn_with_refused_tools_or_a_reported_failure_is_not_completed(
+    jobs: Jobs, tmp_path: Path, body: str, why: str
+) -> None:
+    job = jobs.wait(jobs.start(Agent("go", command=program(tmp_path, body))).id, timeout=30)
+    assert job.status.value == "failed"
+    assert job.end is not None and job.end.error == why
+    [notice] = [one for one in Outbox(jobs.home, None).waiting() if one.task_id == job.id]
+    assert notice.status == "failed" and why in notice.summary
 
 
 @pytest.mark.req("B-01")

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import os
 import random
-import struct
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
 
-from taskyard.clock import elapsed
-from taskyard.runtime.pace import FIRST, HALVES, LONGEST, LONGEST_REST, Pace, PaceFile, note_limit
+from taskyard.runtime.pace import FIRST, HALVES, LONGEST, LONGEST_REST, Pace, PaceFile, lift_limit, note_limit
 
 pytestmark = pytest.mark.req("B-12")
 
@@ -51,16 +51,32 @@ def test_between_two_starts_there_is_the_gap_and_a_provider_is_left_alone_as_lon
 
 
 def test_what_cannot_be_true_counts_for_nothing(tmp_path: Path) -> None:
-    nan, future = float("nan"), elapsed() + 1e6
+    nan, future = float("nan"), time.time() + 1e8
     os.mkdir(tmp_path / "slots", 0o700)
     for values in ((nan,) * 4, (1, future, 0, 0), (1e9, 0, 0, 0), (0, 0, future, 0), (-1, -1, -1, -1)):
-        (tmp_path / "slots" / "pace-x").write_bytes(struct.pack("<4d", *values))
+        (tmp_path / "slots" / "pace-x").write_text(json.dumps(dict(zip(Pace._fields, values, strict=False))))
         with PaceFile(str(tmp_path), "x", timeout=1.0) as file:
-            assert file.read(elapsed()) == Pace()
-    for data in (b"", b"half of it", os.urandom(32), os.urandom(100)):
+            assert file.read(time.time()) == Pace()
+    for data in (b"", b"half of it", b"[1]", b'{"gap": "x"}', b"[" * 1024, os.urandom(32), os.urandom(2000)):
         (tmp_path / "slots" / "pace-x").write_bytes(data)
         with PaceFile(str(tmp_path), "x", timeout=1.0) as file:
-            assert 0.0 <= file.read(elapsed()).until(elapsed()) <= LONGEST_REST
+            assert file.read(time.time()) == Pace()
+
+
+@pytest.mark.req("Q-01")
+def test_what_is_noted_is_what_others_read_whatever_the_provider_said(tmp_path: Path) -> None:
+    note_limit(str(tmp_path), "x", 3600, provider="anthropic", reason='"5-hour" limit · ' + "é" * 5000)
+    note_limit(str(tmp_path), "x", 10, provider="other", reason="shorter")
+    with PaceFile(str(tmp_path), "x", timeout=1.0) as file:
+        limit = file.read(time.time()).rate_limited(time.time())
+    assert limit is not None
+    assert (limit.provider, limit.is_estimate) == ("anthropic", False)
+    assert limit.reason.startswith("?5-hour? limit")
+    assert 3590 < limit.until_ms / 1000 - time.time() <= 3600
+    assert (tmp_path / "slots" / "pace-x").stat().st_size == 1024
+    lift_limit(str(tmp_path), "x")
+    with PaceFile(str(tmp_path), "x", timeout=1.0) as file:
+        assert file.read(time.time()).until(time.time()) == 0.0
 
 
 def test_processes_that_race_hear_of_each_others_limits(tmp_path: Path) -> None:
@@ -71,5 +87,5 @@ def test_processes_that_race_hear_of_each_others_limits(tmp_path: Path) -> None:
     assert [process.wait(timeout=60) for process in racing] == [0] * 4
     note_limit(str(tmp_path), "y", 1.0)
     with PaceFile(str(tmp_path), "x", timeout=1.0) as file:
-        now = elapsed()
+        now = time.time()
         assert max(rests) - 60 < file.read(now).until(now) <= max(rests)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,8 +13,7 @@ import pytest
 import taskyard
 from support.cli import process
 from taskyard import Teammate, Yard
-from taskyard.clock import elapsed
-from taskyard.engines.provider import provider_of
+from taskyard.engines.provider import account_of
 from taskyard.runtime.pace import PaceFile
 
 #: Counts tokens by the task's number, uses a tool, has a job done, and costs a cent for each task.
@@ -20,10 +21,10 @@ _AGENT = """
 import re, subprocess, sys
 number = int(re.search(r"Task #(\\d+)", sys.stdin.read())[1])
 subprocess.run([sys.executable, "-P", "-m", "taskyard", "run", "--quiet", "--", "true"], check=True)
+print('{"type": "limited", "seconds": 0.5, "why": "too many requests"}')
 print('{"type": "usage", "input_tokens": %d, "output_tokens": 1}' % (number * 100))
 print('{"type": "tool", "name": "Edit", "input": {}}')
 print('{"type": "cost", "usd": 0.01}')
-print('{"type": "limited", "seconds": 0.5, "why": "too many requests"}')
 """
 
 
@@ -53,5 +54,5 @@ def test_each_task_knows_what_it_took_and_the_teammate_what_all_took(yard: Yard,
         assert (took["jobs"], took["tokens"], took["tools"]) == (2, tokens, 1)  # its share of ada, and ada's shell
         assert took["cost_usd"] == pytest.approx(0.01)
         assert 0 < took["duration_ms"] < usage["duration_ms"] + 10_000
-    with PaceFile(yard.home, provider_of("command", command, None), timeout=10) as file:
-        assert file.read(elapsed()).gap > 0
+    with PaceFile(yard.home, account_of("command", command, None, os.environ).key, timeout=10) as file:
+        assert file.read(time.time()).provider == "agent"

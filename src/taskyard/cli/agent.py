@@ -54,6 +54,11 @@ def _arguments(parser: Parser) -> None:
         choices=PERMISSIONS,
         help="What it may do without asking: the setting `agent_permissions` if not given.",
     )
+    parser.add(
+        "--on-rate-limit",
+        choices=("wait", "stop"),
+        help="Wait for a rate limit to lift and continue, or stop; the setting `on_rate_limit` if not given.",
+    )
     parser.add("--on-parent-exit", choices=("kill", "keep"), help="When whoever started it ends.")
     agent_remote.add_arguments(parser)
 
@@ -92,7 +97,7 @@ def _spec(args: Args) -> Agent | RemoteAgent:
 #: Options that are fields of an agent under the same name; one that is not given leaves the field as it is.
 _OPTIONS = (
     "engine", "agent_type", "name", "description", "model", "cwd", "timeout", "on_parent_exit", "session", "worktree",
-    "max_tokens", "max_cost", "permissions",
+    "max_tokens", "max_cost", "permissions", "on_rate_limit",
 )  # fmt: skip
 
 

@@ -161,6 +161,8 @@ def _line(event: Event) -> str:
     what = as_text(event.data.get("status")) if event.is_end else event.subtype.removeprefix(_PREFIX)
     if event.data.get("needs_input") is True:
         what = "waits"
+    if event.data.get("rate_limited"):
+        what = "pending"
     if isinstance(cut_off := event.data.get("disconnected"), bool):
         what = "cut off" if cut_off else "is back"
     words = "  ".join(filter(None, map(safe, _words(event))))
@@ -171,6 +173,9 @@ def _words(event: Event) -> Iterator[str]:
     yield as_text(event.data.get("summary")) or as_text(event.data.get("description"))
     yield as_text(event.data.get("last_tool_name"))
     yield as_text(event.data.get("why"))
+    yield as_text(event.data.get("rate_limited")).removeprefix("pending: ")
+    if event.data.get("needs_input") is True:
+        yield as_text(event.data.get("question"))
     usage = as_object(event.data.get("usage")) or {}
     for name, unit in (("total_tokens", "tokens"), ("tool_uses", "tool uses")):
         if usage.get(name):

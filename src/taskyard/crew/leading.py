@@ -19,6 +19,7 @@ from taskyard.crew.wish import free_names
 from taskyard.errors import Damaged, MemberNotStarted, RecipientNotFound, StorageError, TeamNotFound
 from taskyard.runtime.folder import JobFolder
 from taskyard.runtime.model import JobStatus
+from taskyard.runtime.rate_limit import STOPPED
 from taskyard.tasklist.extras import requires_of
 from taskyard.typed import NamedTuple
 
@@ -67,6 +68,7 @@ class Lead:
         self._hands: dict[str, Hand] = {}
         self._coming: dict[str, float] = {}  # members that have yet to join, and when each was started
         self._asked: dict[str, str] = {}
+        self._limits: dict[str, str] = {}  # what each member was last said to wait for
         self._hosts: set[str] = set()
         self._told: set[tuple[str, str | None]] = set()
         self._tally = Tally(began=now_ms())
@@ -148,18 +150,33 @@ class Lead:
         if job.needs_input and self._asked.get(hand.name) != question:
             self._say(news.of_question(hand.name, job))
         self._asked[hand.name] = question
+        self._tell_limit(hand, job)
         if job.is_final:
             self._ended(hand, job)
+
+    def _tell_limit(self, hand: Hand, job: Job) -> None:
+        """Say once that a member waits for a rate limit, and that it goes on."""
+        limit, before = job.rate_limited, self._limits.get(hand.name, "")
+        now = "" if limit is None else limit.state()
+        if now == before or job.is_final:
+            return
+        self._limits[hand.name] = now
+        self._say(f"{hand.name} {now}" if now else f"{hand.name} continues after the rate limit")
 
     def _ended(self, hand: Hand, job: Job) -> None:
         """A member is no more: what it held goes back, and another comes if it died before its time."""
         del self._hands[hand.name]
         self._asked.pop(hand.name, None)
+        self._limits.pop(hand.name, None)
         if hand.pane is not None:
             hiring.let_go(self._yard, hand)
         see_out(self._yard, self._team, hand.name)
         if job.status is JobStatus.COMPLETED:
             self._say(f"{hand.name} is done and leaves")
+            return
+        if job.facts.get(STOPPED) is True:
+            self._say(news.of_stop(hand.name, job))  # another would be refused as well
+            self._tally.faults.append(news.of_stop(hand.name, job))
             return
         self._tally.died += 1
         self._say(news.of_end(hand.name, job))

@@ -80,6 +80,11 @@ def of_end(name: str, job: Job) -> str:
     return f"{one_line(name)} died ({how}){why}"
 
 
+def of_stop(name: str, job: Job) -> str:
+    """A member that stopped for a rate limit which is not to be waited for."""
+    return f"{one_line(name)} stops: {one_line(job.end.error if job.end is not None else '')}"
+
+
 def of_owner(task: Task, team: str) -> str:
     """A task that waits for somebody who is no member at work."""
     where = _list(team)

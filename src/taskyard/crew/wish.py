@@ -33,6 +33,7 @@ class Wish(NamedTuple):
     plan_first: bool = False
     until: str = "done"
     can: tuple[str, ...] = ()  #: capabilities, for tasks that require some
+    on_rate_limit: str | None = None  #: "wait" or "stop"; the setting of that name if not given
     on_parent_exit: str | None = None  #: what becomes of members whose lead is killed: "kill" or "keep"
 
     def spec(self, name: str, *, is_inside: bool = False) -> Teammate:
@@ -50,6 +51,7 @@ class Wish(NamedTuple):
             is_inside=is_inside,
             until=self.until,
             capabilities=self.can,
+            on_rate_limit=self.on_rate_limit,
             on_parent_exit=self.on_parent_exit,
         )
 

@@ -17,11 +17,13 @@ from taskyard.dreaming import applying, changes, lock, prompts, sources, standin
 from taskyard.dreaming.side import Side
 from taskyard.dreaming.sources.source import Project
 from taskyard.dreaming.watching import MOST_NAMED, STARTING, DreamWatch, note
-from taskyard.engines.engine import Brief
+from taskyard.engines.engine import Brief, Said
+from taskyard.engines.provider import account_of
 from taskyard.errors import Conflict
 from taskyard.harmless import safe
 from taskyard.runtime.kind import Outcome
 from taskyard.runtime.sweeping import remove_folder
+from taskyard.turn import Policy, Turns
 from taskyard.typed import NamedTuple
 
 TYPE_CHECKING = False
@@ -164,17 +166,28 @@ class _Dream:
         error = ""
         try:
             notes: list[tuple[str, str]] = []
+            turns = self._turns(watch)
             for stage in prompts.STAGES:
                 watch.enters(stage)
-                said = await engines.find(self._wish.engine).work(self._brief(stage, notes, watch), watch)
-                if said.error:
-                    error = f"stage {stage}: {said.error}"
+                said = await turns.take(lambda _, stage=stage: self._once(stage, notes, watch))  # type: ignore[misc]
+                if not said.is_complete:
+                    error = f"stage {stage}: {said.failure}"
                     break
                 notes.append((stage, said.text))
             watch.see()
             return before, error, watch.facts()
         finally:
             watch.close()
+
+    def _turns(self, watch: DreamWatch) -> Turns:
+        """Its turns, which wait together with all other agents on the account."""
+        wish = self._wish
+        account = account_of(wish.engine, wish.command, wish.model, wish.project.env)
+        return Turns(wish.project.home, account, Policy.of(config.load()), show=watch.show_limit, record=watch.record)
+
+    async def _once(self, stage: str, notes: list[tuple[str, str]], watch: DreamWatch) -> Said:
+        """One stage, from its beginning."""
+        return await engines.find(self._wish.engine).work(self._brief(stage, notes, watch), watch)
 
     def _brief(self, stage: str, notes: list[tuple[str, str]], watch: DreamWatch) -> Brief:
         scene = self._scene

@@ -18,12 +18,14 @@ from taskyard.disk.files import write_all
 from taskyard.dreaming import trees
 from taskyard.engines.progress import Progress
 from taskyard.runtime.folder import TRANSCRIPT
+from taskyard.turn import LimitFlag
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping
 
     from taskyard.runtime.context import JobContext
+    from taskyard.runtime.rate_limit import RateLimited
 
 STARTING, UPDATING = "starting", "updating"
 
@@ -55,6 +57,7 @@ class DreamWatch:
         self._cost: float | None = None  #: of the stages before, and of this one
         self._stage_cost = 0.0
         self._phase = STARTING
+        self._flag = LimitFlag(context)
         self._room = _LONGEST_TRANSCRIPT
         self._transcript = _open_transcript(context)
         self._looking = asyncio.get_running_loop().create_task(self._look())
@@ -84,8 +87,12 @@ class DreamWatch:
             self._stage_cost = usd
 
     def limited(self, seconds: float, why: str) -> None:
-        """Write down that it has to wait for whoever serves the model."""
+        """Its engine waits for its provider, in the middle of a stage."""
         self.record({"type": "limited", "seconds": round(seconds, 3), "text": why[:500]})
+
+    def show_limit(self, limit: RateLimited | None) -> None:
+        """Show that it waits for its provider, or no longer does."""
+        self._flag.show(limit, **self.facts())
 
     async def ask(self, question: str) -> str | None:
         """Nobody is there to be asked."""

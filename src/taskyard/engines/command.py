@@ -11,7 +11,9 @@ What it prints is its answer. A program that has more to tell prints lines of JS
     {"type": "tool", "name": "Edit", "input": {…}}                 what it does
     {"type": "usage", "input_tokens": 900, "output_tokens": 40}    what an answer of its model took
     {"type": "cost", "usd": 0.12}                                  what all of it has cost
-    {"type": "limited", "seconds": 20, "text": "429"}              its provider has too much to do, for so long
+    {"type": "limited", "seconds": 20, "text": "429"}              its provider refuses requests, for so long: it waits
+                                                                   and goes on, or ends and is started again then
+    {"type": "refused", "name": "Write"}                           it was not permitted to use a tool
     {"type": "question", "text": "Overwrite?"}                     the answer comes as a line on its stdin
     {"type": "result", "text": "…", "error": "…"}                  its last word
 """
@@ -22,7 +24,8 @@ import asyncio
 import json
 from collections import deque
 
-from taskyard.engines.engine import Said
+from taskyard.clock import now_ms
+from taskyard.engines.engine import RateLimit, Said
 from taskyard.engines.process import Program
 from taskyard.errors import UsageError
 from taskyard.shapes import as_object, as_text
@@ -38,6 +41,9 @@ PLACE = "{prompt}"
 
 #: Characters of an answer that are kept: more than any reader is given.
 _LONGEST_ANSWER = 200_000
+
+#: Refused tools that are remembered.
+_MOST_REFUSED = 20
 
 
 class Command:
@@ -106,6 +112,9 @@ class _Talk:
         self._answer: deque[str] = deque()
         self._room = _LONGEST_ANSWER
         self._result: Said | None = None
+        self._limit: RateLimit | None = None  # that it hit last, if it did nothing since
+        self._has_said_more = False  # since then
+        self._refused: list[str] = []
 
     async def pass_on(self) -> None:
         """Hand over what is sent to the agent while it works; what it cannot hear is left for its next turn."""
@@ -126,30 +135,55 @@ class _Talk:
         if kind == "text":
             self._says(as_text(event.get("text")))
         elif kind == "tool":
+            self._limit = None
             given = as_object(event.get("input")) or {}
             self._watcher.record({"type": "tool_use", "name": as_text(event.get("name")), "input": given})
             self._watcher.used_tool(as_text(event.get("name")) or "tool", given)
-        elif kind == "usage":
+        elif kind == "question":
+            self._limit = None
+            await self._ask(as_text(event.get("text")))
+        elif kind == "result":
+            self._result = Said(as_text(event.get("text")), as_text(event.get("error")))
+            self._limit = self._limit if self._result.error else None
+        else:
+            self._note(event)
+
+    def _note(self, event: dict[str, object]) -> None:
+        """Pass on what it took, what it was limited by, what it was refused."""
+        kind = event["type"]
+        if kind == "usage":
             self._watcher.used_tokens(event)
         elif kind == "cost" and isinstance(usd := event.get("usd"), (int, float)):
             self._watcher.costs(float(usd))
         elif kind == "limited":
-            self._watcher.limited(_seconds(event.get("seconds")), as_text(event.get("text")))
-        elif kind == "question":
-            await self._ask(as_text(event.get("text")))
-        elif kind == "result":
-            self._result = Said(as_text(event.get("text")), as_text(event.get("error")))
+            self._limited(event)
+        elif kind == "refused":
+            name = as_text(event.get("name")) or "tool"
+            self._watcher.record({"type": "refused", "name": name, "text": as_text(event.get("text"))})
+            self._refused = [*self._refused, name][-_MOST_REFUSED:]
 
     def said(self, code: int) -> Said:
         """Its last word, by what it printed and how it ended."""
         result = self._result or Said("\n".join(self._answer)[-_LONGEST_ANSWER:].strip())
-        if code == 0 or result.error:
+        # One that goes on to talk and ends well waited by itself.
+        limit = self._limit if code != 0 or not self._has_said_more or result.error else None
+        result = result._replace(rate_limit=limit, refused=tuple(dict.fromkeys(self._refused)))
+        if code == 0 or result.error or result.rate_limit is not None:
             return result
         how = f"exit code {code}" if code > 0 else f"signal {-code}"
         words = self._program.last_words
         return result._replace(error=f"it ended with {how}{': ' + words if words else ''}")
 
+    def _limited(self, event: dict[str, object]) -> None:
+        """Its provider refuses requests. If that is the last it tells of, it ended for it."""
+        seconds, why = _seconds(event.get("seconds")), as_text(event.get("text"))
+        until = now_ms() + round(seconds * 1000) if seconds else None
+        self._limit = RateLimit("", why[:300] or "rate limit", until)
+        self._has_said_more = False
+        self._watcher.limited(seconds, why)
+
     def _says(self, text: str) -> None:
+        self._has_said_more = self._has_said_more or bool(text.strip())
         self._watcher.record({"type": "assistant", "text": text})
         self._answer.append(text)
         self._room -= len(text) + 1
@@ -180,7 +214,7 @@ def _seconds(value: object) -> float:
     return float(value) if isinstance(value, (int, float)) and 0 <= value < float("inf") else 0.0
 
 
-_EVENTS = frozenset({"text", "tool", "usage", "cost", "limited", "question", "result"})
+_EVENTS = frozenset({"text", "tool", "usage", "cost", "limited", "refused", "question", "result"})
 
 
 def _event(line: str) -> dict[str, object] | None:

@@ -88,6 +88,12 @@ class RateLimit(NamedTuple):
     reason: str  #: what the provider or the program said, one line
     until_ms: int | None = None  #: when it lifts (epoch ms), if the provider said so; else the caller backs off
 
+    @property
+    def failure(self) -> str:
+        """Why a turn that is not taken again for it failed."""
+        words = f"rate-limited by {self.provider or 'its provider'}"
+        return self.reason if self.reason.startswith(words) else f"{words}: {self.reason}"
+
 
 class Said(NamedTuple):
     """The outcome of one turn: its final answer, or why there is none.
@@ -106,3 +112,12 @@ class Said(NamedTuple):
     def is_complete(self) -> bool:
         """Whether this turn did what it was asked for, as far as the engine can tell."""
         return not self.error and self.rate_limit is None and not self.refused
+
+    @property
+    def failure(self) -> str:
+        """Why this turn does not count as completed, in one sentence; empty if it does."""
+        if self.error:
+            return self.error
+        if self.rate_limit is not None:
+            return self.rate_limit.failure
+        return f"refused for want of permission: {', '.join(self.refused)}" if self.refused else ""

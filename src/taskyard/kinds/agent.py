@@ -16,10 +16,10 @@ import os
 from taskyard import config, engines, paths
 from taskyard.engines.choice import chosen
 from taskyard.engines.engine import PERMISSIONS, Brief
-from taskyard.engines.provider import provider_of
+from taskyard.engines.provider import account_of
 from taskyard.errors import BadText, BadValue
 from taskyard.kinds.agent_lines import is_session
-from taskyard.kinds.checks import check_run
+from taskyard.kinds.checks import check_on_rate_limit, check_run
 from taskyard.names import check_name, check_number, check_text
 from taskyard.runtime.kind import Wanted
 from taskyard.typed import NamedTuple
@@ -64,6 +64,7 @@ class Agent(NamedTuple):
     max_tokens: int | None = None  #: it ends when it has used so many; the setting `agent_tokens` if not given
     max_cost: float | None = None  #: dollars, where its engine tells; the setting `agent_cost` if not given
     permissions: str = ""  #: "ask", "edit", "work" or "all"; the setting `agent_permissions` if not given
+    on_rate_limit: str | None = None  #: "wait" or "stop"; the setting of that name if not given
 
     @property
     def type(self) -> str:
@@ -114,6 +115,7 @@ class Agent(NamedTuple):
                 "max_tokens": self.max_tokens,
                 "max_cost": self.max_cost,
                 "permissions": self.permissions,
+                "on_rate_limit": self.on_rate_limit,
             },
             text=f"agent ({engine})",
             cwd=self.cwd,
@@ -123,7 +125,8 @@ class Agent(NamedTuple):
             stdin=True,
             transcript=True,
             task=self.task,
-            provider=provider_of(engine, command, model),
+            provider=account_of(engine, command, model, os.environ if self.env is None else self.env).key,
+            on_rate_limit=self.on_rate_limit,
             tool_use_id=self.tool_use_id,
             facts={
                 "agentType": self.agent_type,
@@ -172,6 +175,7 @@ class Agent(NamedTuple):
             raise BadValue("model", self.model, "the name of a model: it may not begin with -")
         if self.permissions and self.permissions not in PERMISSIONS:
             raise BadValue("permissions", self.permissions, f"one of {', '.join(PERMISSIONS)}")
+        check_on_rate_limit(self.on_rate_limit)
         check_run(cwd=self.cwd, timeout=self.timeout, on_parent_exit=self.on_parent_exit)
 
     def _line(self) -> str:

@@ -36,7 +36,7 @@ class AgentHooks:
 
     async def after(self, said: Said) -> str | None:
         """What it is to do next, if a hook does not let it stop; None: it is done."""
-        if said.error or not self._book.any_for("SubagentStop"):
+        if not said.is_complete or not self._book.any_for("SubagentStop"):
             return None
         payload: dict[str, object] = {
             "agent_transcript_path": JobFolder(self._context.home, self._context.id).transcript,

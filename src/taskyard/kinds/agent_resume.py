@@ -12,7 +12,7 @@ from taskyard.runtime.looking import look
 from taskyard.shapes import as_object
 
 #: What the next agent has of the one before.
-_SAME = ("engine", "command", "agent_type", "name", "description", "model", "max_tokens", "max_cost")
+_SAME = ("engine", "command", "agent_type", "name", "description", "model", "max_tokens", "max_cost", "on_rate_limit")
 
 
 def earlier(home: str, job_id: str, prompt: str) -> dict[str, object]:

@@ -13,7 +13,9 @@ import re
 from taskyard import config, engines
 from taskyard.engines.engine import Brief
 from taskyard.engines.installed import resolved
+from taskyard.engines.provider import account_of
 from taskyard.errors import TaskyardError
+from taskyard.turn import Policy, Turns, judged
 from taskyard.view.agent_text import activity
 from taskyard.view.text import safe
 
@@ -106,10 +108,16 @@ async def _asked(settings: Settings, watch: Watch, prompt: str, cwd: str) -> str
     brief = Brief(text, cwd, dict(os.environ), None, command, own_tools=False, permissions="ask")
     engine = engines.find(name)
     engine.check(brief)
-    said = await engine.work(brief, _Aside(watch))
-    if said.error:
-        watch.record({"type": "summary_failed", "text": said.error[:500]})
-    return "" if said.error else said.text
+    account = account_of(name, command, None, os.environ)
+    turns = Turns(watch.home, account, Policy.of(settings), show=lambda _: None)
+    if turns.is_limited():
+        return ""  # it is not worth a wait
+    said = judged(await engine.work(brief, _Aside(watch)))
+    if said.rate_limit is not None:
+        turns.note(said.rate_limit)
+    if not said.is_complete:
+        watch.record({"type": "summary_failed", "text": said.failure[:500]})
+    return said.text if said.is_complete else ""
 
 
 class _Aside:

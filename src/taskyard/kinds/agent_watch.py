@@ -15,12 +15,15 @@ from taskyard.kinds.agent_messages import received
 from taskyard.runtime.folder import JobFolder
 from taskyard.runtime.output import Output
 from taskyard.runtime.pace import note_limit
+from taskyard.runtime.rate_limit import RateLimited
 from taskyard.runtime.spending import Spent
+from taskyard.turn import LimitFlag
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping
 
+    from taskyard.engines.provider import Account
     from taskyard.kinds.agent_budget import Budgets
     from taskyard.runtime.context import JobContext
 
@@ -34,10 +37,12 @@ _KEPT = 2_000
 class Watch:
     """One agent's watcher: see `taskyard.engines.engine.Watcher`."""
 
-    def __init__(self, context: JobContext, budgets: Budgets, provider: str) -> None:
+    def __init__(self, context: JobContext, budgets: Budgets, account: Account) -> None:
         self._context = context
         self._budgets = budgets
-        self._provider = provider
+        self._account = account
+        self._flag = LimitFlag(context)
+        self._waits_itself = False  # its engine does, in the middle of a turn
         self._progress = Progress()
         self._began = time.monotonic()
         self._cost: float | None = None
@@ -46,7 +51,6 @@ class Watch:
         self._said = ""
         self.session: str | None = None  #: what its engine calls the conversation, where one can go on with it
         self._limited: dict[str, object] = {}
-        self.was_limited = False  #: in this turn
         self.over: asyncio.Future[str] = asyncio.get_running_loop().create_future()  #: why it may not go on
         self._told_at = 0.0
         self._tool: str | None = None  # that was used last, and is not told yet
@@ -55,10 +59,14 @@ class Watch:
         self._sent: asyncio.Queue[str | None] = asyncio.Queue()
         self._reading = asyncio.get_running_loop().create_task(self._read())
 
+    @property
+    def home(self) -> str:
+        """Where the job is."""
+        return self._context.home
+
     def begin(self, prompt: str) -> None:
         """A turn of the engine begins: what it costs comes on top of those before."""
         self._cost_before = self._cost or 0.0
-        self.was_limited = False
         self.record({"type": "prompt", "text": prompt})
 
     def record(self, line: Mapping[str, object]) -> None:
@@ -67,15 +75,18 @@ class Watch:
             self.session = session
         if said := spoken(line):
             self._said = said[-_KEPT:]
+            self._goes_on()
         self._context.write(json.dumps({"at": now_ms(), **line}) + "\n")
 
     def used_tool(self, name: str, given: Mapping[str, object]) -> None:
         """Count a tool, and remember what it was about."""
+        self._goes_on()
         self._progress = self._progress.used_tool(name, given)
         self._tell(name)
 
     def used_tokens(self, usage: Mapping[str, object]) -> None:
         """Count the tokens of one answer."""
+        self._goes_on()
         self._progress = self._progress.used_tokens(usage)
         self._draw()
         self._tell()
@@ -109,15 +120,32 @@ class Watch:
         return text.partition("\n")[2] if len(text) >= most else text
 
     def limited(self, seconds: float, why: str) -> None:
-        """Say that it has to wait, and for whom: in the transcript, on the record, and to all who would begin there."""
-        self.was_limited = True
-        times = self._limited.get("times")
-        times = times + 1 if isinstance(times, int) else 1
-        self._limited = {"times": times, "seconds": round(seconds, 3), "why": why[:500], "at": now_ms()}
+        """Its engine waits for its provider: show that, and hold back all others on the account."""
         self.record({"type": "limited", "seconds": round(seconds, 3), "text": why[:500]})
-        self._context.tell(limited=self._limited)
+        now, provider = now_ms(), self._account.provider
+        self._waits_itself = True
+        self.show_limit(RateLimited(provider, now + round(seconds * 1000), now, why[:500], is_estimate=not seconds))
         with contextlib.suppress(TaskyardError):
-            note_limit(self._context.home, self._provider, seconds)
+            note_limit(self._context.home, self._account.key, seconds, provider=provider, reason=why)
+
+    def show_limit(self, limit: RateLimited | None) -> None:
+        """Show that it waits for its provider, or no longer does; its session is on the record from then on."""
+        if limit is not None:
+            times = self._limited.get("times")
+            times = times + 1 if isinstance(times, int) else 1
+            seconds = max(limit.until_ms - now_ms(), 0) / 1000
+            self._limited = {"times": times, "seconds": round(seconds, 3), "why": limit.reason[:500], "at": now_ms()}
+        self._flag.show(limit, **self.facts())
+
+    def end_turn(self) -> None:
+        """The engine has ended: whatever is to be waited for now, it does not wait by itself."""
+        self._waits_itself = False
+
+    def _goes_on(self) -> None:
+        """It is at work again, if it waited in the middle of a turn."""
+        if self._waits_itself:
+            self._waits_itself = False
+            self.show_limit(None)
 
     async def ask(self, question: str) -> str | None:
         """Show that an answer is wanted, and wait for what is sent next."""
@@ -125,6 +153,7 @@ class Watch:
             return None  # nothing can be sent any more
         self._asked = asyncio.get_running_loop().create_future()
         self._context.tell(needsInput=True, question=question[-2_000:], askedAt=now_ms())
+        self._context.ask(question)
         try:
             return await self._asked
         finally:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import os
-import re
 
 from taskyard import config, engines
 from taskyard.engines.engine import Said
-from taskyard.engines.provider import provider_of
+from taskyard.engines.provider import account_of
 from taskyard.kinds.agent_budget import Budgets, purses
 from taskyard.kinds.agent_hooks import AgentHooks
 from taskyard.kinds.agent_summary import keep_up_to_date
@@ -17,19 +16,19 @@ from taskyard.runtime.ending import read
 from taskyard.runtime.folder import JobFolder
 from taskyard.runtime.ids import is_job_id
 from taskyard.runtime.kind import Outcome
+from taskyard.runtime.rate_limit import STOPPED
 from taskyard.runtime.spending import Budget
+from taskyard.turn import RESUMED, Policy, Turns
 from taskyard.typed import cast
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from taskyard.engines.engine import Engine
     from taskyard.kinds.agent import Agent
     from taskyard.runtime.context import JobContext
 
 #: How often hooks may send an agent on: one that never agrees must not keep it for ever.
 MOST_ROUNDS = 10
-
-#: What providers answer with when they have too much to do.
-_LOAD = re.compile(r"\b(429|529)\b")
 
 
 async def work(spec: Agent, context: JobContext) -> Outcome:
@@ -45,23 +44,27 @@ async def _worked(spec: Agent, context: JobContext, cwd: str) -> Outcome:
     budgets = _budgets(spec, context)
     if reason := budgets.over():
         return Outcome(error=reason)
-    watch = Watch(context, budgets, provider_of(spec.engine, spec.command, spec.model))
+    account = account_of(spec.engine, spec.command, spec.model, os.environ if spec.env is None else spec.env)
+    watch = Watch(context, budgets, account)
+    policy = Policy.of(config.load(), spec.on_rate_limit)
+    turns = Turns(context.home, account, policy, show=watch.show_limit, record=watch.record)
+    engine = engines.find(spec.engine)  # one for all turns: some keep the conversation in memory
     summarising = asyncio.ensure_future(keep_up_to_date(watch, spec.prompt, cwd))
     try:
-        return await _rounds(spec, watch, AgentHooks(context, spec.agent_type, cwd), cwd)
+        return await _rounds(spec, engine, watch, turns, AgentHooks(context, spec.agent_type, cwd), cwd)
     finally:
         watch.close()
         summarising.cancel()
         await asyncio.wait([summarising])
 
 
-async def _rounds(spec: Agent, watch: Watch, hooks: AgentHooks, cwd: str) -> Outcome:
+async def _rounds(spec: Agent, engine: Engine, watch: Watch, turns: Turns, hooks: AgentHooks, cwd: str) -> Outcome:
     """Turn after turn, until nobody has anything more to say to it."""
     prompt = await hooks.before(spec.prompt)
     rounds = 0
     while True:
-        said = await _turn(spec, watch, prompt, cwd)
-        if not said.error and (unread := watch.unread()):
+        said = await _turn(spec, engine, watch, turns, prompt, cwd)
+        if said.is_complete and (unread := watch.unread()):
             prompt = "\n\n".join(unread)  # what it could not be told while it worked is what it does next
             continue
         rounds += 1
@@ -71,23 +74,30 @@ async def _rounds(spec: Agent, watch: Watch, hooks: AgentHooks, cwd: str) -> Out
         prompt = more
 
 
-async def _turn(spec: Agent, watch: Watch, prompt: str, cwd: str) -> Said:
-    """One turn of the engine; cut short, and said so, where nothing is left of a budget."""
+async def _turn(spec: Agent, engine: Engine, watch: Watch, turns: Turns, prompt: str, cwd: str) -> Said:
+    """One turn, however often a rate limit interrupts it: then the same conversation goes on."""
+
+    async def once(is_resumed: bool) -> Said:
+        goes_on = is_resumed and (watch.session is not None or spec.engine != "command")
+        return await _once(spec, engine, watch, f"{RESUMED}\n\n{prompt}" if goes_on else prompt, cwd)
+
+    return await turns.take(once)
+
+
+async def _once(spec: Agent, engine: Engine, watch: Watch, prompt: str, cwd: str) -> Said:
+    """One run of the engine; cut short, and said so, where nothing is left of a budget."""
     watch.begin(prompt)
-    engine = engines.find(spec.engine)
     brief = spec.brief(tuple(spec.command), cwd=cwd, prompt=prompt)._replace(session=watch.session or spec.session)
     working = asyncio.ensure_future(engine.work(brief, watch))
     either = [cast("asyncio.Future[object]", working), cast("asyncio.Future[object]", watch.over)]
     try:
         await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
-        said = working.result() if working.done() else Said(error=watch.over.result())
+        return working.result() if working.done() else Said(error=watch.over.result())
     finally:
         if not working.done():
             working.cancel()
             await asyncio.wait([working])  # an engine bounds what it does at its end
-    if said.is_retryable and _LOAD.search(said.error) and not watch.was_limited:
-        watch.limited(0.0, said.error)
-    return said
+        watch.end_turn()
 
 
 def _budgets(spec: Agent, context: JobContext) -> Budgets:
@@ -98,6 +108,10 @@ def _budgets(spec: Agent, context: JobContext) -> Budgets:
 
 
 def _outcome(said: Said, watch: Watch) -> Outcome:
-    if said.error:
-        return Outcome(said.text, said.error, {**watch.facts(), "isRetryable": said.is_retryable})
-    return Outcome(said.text, facts=watch.facts())
+    facts = watch.facts()
+    if said.is_complete:
+        return Outcome(said.text, facts=facts)
+    facts["isRetryable"] = said.is_retryable or said.rate_limit is not None
+    facts |= {"refused": list(said.refused)} if said.refused else {}
+    facts |= {STOPPED: True} if said.rate_limit is not None else {}
+    return Outcome(said.text, said.failure, facts)

@@ -11,6 +11,16 @@ from taskyard.names import check_number
 LONGEST_TIME = 31 * 86_400.0
 
 
+def check_on_rate_limit(value: str | None) -> None:
+    """Refuse what is neither of the two.
+
+    Raises:
+        BadValue: says what would be.
+    """
+    if value not in (None, "wait", "stop"):
+        raise BadValue("on_rate_limit", value, '"wait" or "stop"')
+
+
 def check_run(*, cwd: str | None, timeout: float | None, on_parent_exit: str | None) -> None:
     """Refuse what cannot be.
 

@@ -14,7 +14,7 @@ from taskyard import config, engines, paths
 from taskyard.engines.choice import chosen
 from taskyard.engines.engine import Brief, Said
 from taskyard.errors import BadValue, UsageError
-from taskyard.kinds.checks import check_run
+from taskyard.kinds.checks import check_on_rate_limit, check_run
 from taskyard.names import check_name, check_number, check_text
 from taskyard.places import folder_for_others, lists_here
 from taskyard.runtime import families, here
@@ -56,6 +56,7 @@ class Teammate(NamedTuple):
     capabilities: Sequence[str] = ()  #: what it can do: tasks that require something else are left out
     labels: Sequence[str] = ()  #: only tasks with one of these labels
     task_timeout: float | None = None  #: seconds for one task, or one message
+    on_rate_limit: str | None = None  #: "wait" or "stop"; the setting of that name if not given
     tasks_dir: str | None = None  #: the folder of lists; if not given, Claude Code's, or the database that is set up
     cwd: str | None = None
     env: Mapping[str, str] | None = None  #: its whole environment; this process's if not given
@@ -153,7 +154,7 @@ class Teammate(NamedTuple):
             if turn.task is not None:
                 theirs[families.VARIABLE] = f"{env['TASKYARD_LIST']}/{turn.task.id}"
             settings = config.load()
-            brief = Brief(turn.prompt, cwd, theirs, model, command)._replace(
+            brief = Brief(turn.prompt, cwd, theirs, model, command, turn.session)._replace(
                 own_tools=settings.agent_tools, permissions=settings.agent_permissions
             )
             return await found.work(brief, turn.watch)
@@ -187,6 +188,7 @@ class Teammate(NamedTuple):
             for word in words:
                 check_text(field, word, longest=100, allow_empty=False)
         check_number("task_timeout", self.task_timeout, least=0.001, most=31 * 86_400.0)
+        check_on_rate_limit(self.on_rate_limit)
         check_run(cwd=self.cwd, timeout=None, on_parent_exit=self.on_parent_exit)
         if self.plan_first and self.name == "me":
             raise UsageError("Who would approve the plans of `me`? Give the teammate another name.")

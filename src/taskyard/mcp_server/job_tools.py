@@ -88,6 +88,7 @@ _HEAD = (
     "description",
     "exitCode",
     "needs_input",
+    "waiting",
     "disconnected",
     "summary",
     "error_text",

@@ -122,6 +122,8 @@ def job_facts(job: Job) -> dict[str, object]:
     }
     if job.needs_input:
         facts["needs_input"] = True
+    if (limit := job.rate_limited) is not None:
+        facts["waiting"] = limit.state()
     if job.is_far:
         facts["host"] = job.host_name
     if job.is_disconnected:

@@ -70,6 +70,7 @@ JOB: dict[str, Any] = {
     "signal": _MAYBE_NUMBER,
     "cause": _MAYBE_TEXT,
     "needs_input": {"type": "boolean"},
+    "waiting": {**_TEXT, "description": "What it waits for: a rate limit, and until when. It goes on by itself."},
     "host": {**_TEXT, "description": "The machine it runs on, if that is another: its output file is there."},
     "disconnected": {**_TEXT, "description": "Its work goes on elsewhere, out of sight: since when, and why."},
     "prompt": _TEXT,
@@ -91,6 +92,7 @@ AGENT: dict[str, Any] = {
         "output_file",
         "was_truncated",
         "needs_input",
+        "waiting",
         "disconnected",
     )
 } | {

@@ -87,6 +87,11 @@ class JobContext:
         """
         return self._news.tell(what, event)
 
+    def ask(self, question: str) -> None:
+        """Tell people that the job waits for an answer, once: a notice without a status, and an event."""
+        self._news.ask(question)
+        self.progress(needs_input=True, question=question[-2_000:])
+
     async def messages(self) -> AsyncIterator[str]:
         """What is sent to the job (`taskyard send`), until nothing more can come."""
         while (text := await self._messages.get()) is not None:

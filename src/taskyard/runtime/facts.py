@@ -9,8 +9,11 @@ from __future__ import annotations
 
 import json
 
+from taskyard.clock import now_ms
 from taskyard.disk import files
 from taskyard.runtime.ending import read
+from taskyard.runtime.rate_limit import FACT, WAITED
+from taskyard.shapes import as_object
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -52,6 +55,17 @@ def shown(folder: JobFolder) -> dict[str, object]:
     """What is known of a job beyond its record."""
     known = read(folder.facts) or {}
     return {name: value for name, value in known.items() if name != _DONE and value not in ("", None)}
+
+
+def rate_limited_seconds(folder: JobFolder) -> tuple[float, bool]:
+    """How long a job has waited for rate limits, and whether it does so now."""
+    known = read(folder.facts) or {}
+    waited, flag = known.get(WAITED), as_object(known.get(FACT))
+    total = waited if type(waited) is int and waited > 0 else 0
+    since = (flag or {}).get("waitsSinceMs")
+    if type(since) is int:
+        total += max(now_ms() - since, 0)
+    return total / 1000, flag is not None
 
 
 def is_done(folder: JobFolder) -> bool:

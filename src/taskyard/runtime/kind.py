@@ -80,7 +80,8 @@ class Wanted(NamedTuple):
     is_for_people: bool = False  #: its end is told to people, and to no model
     facts: Mapping[str, object] = {}  #: what its kind adds to the record from the start
     task: str | None = None  #: the task it is for, `list/id`; that of whoever starts it if not given
-    provider: str = ""  #: of an agent: who serves it, as a name; agents there begin no faster than that can take
+    provider: str = ""  #: of an agent: the key of its account; agents there wait together for its rate limits
+    on_rate_limit: str | None = None  #: of an agent: "wait" or "stop"; the setting of that name if not given
     resumes: bool = False  #: its work goes on elsewhere: without a keeper it gets another, and is not lost
     needs_env: Sequence[str] = ()  #: variables without which nobody can go on with it; their values are stored nowhere
     is_light: bool = False  #: it only waits for jobs of its own, and takes none of the slots that they need

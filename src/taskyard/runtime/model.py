@@ -15,6 +15,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from taskyard.runtime.rate_limit import RateLimited
+
 
 class JobStatus(StrEnum):
     """The life of a job; the last three are final."""
@@ -109,3 +111,13 @@ class Job(NamedTuple):
     def is_final(self) -> bool:
         """Whether it is over."""
         return self.status.is_final
+
+    @property
+    def rate_limited(self) -> RateLimited | None:
+        """The rate limit that it waits for; None if it does not."""
+        raw = self.facts.get("rateLimited")
+        if raw is None or self.status.is_final:
+            return None
+        from taskyard.runtime.rate_limit import rate_limited  # only agents need it
+
+        return rate_limited(raw)

@@ -125,6 +125,13 @@ _NOUNS = {
 }
 
 
+def noun(record: Mapping[str, object]) -> str:
+    """What a job is called in a sentence, by its kind."""
+    if record.get("type") == "local_agent":
+        return "Agent"
+    return _NOUNS.get(str(record.get("type")), ("Background command", ""))[0]
+
+
 def _how_it_ended(record: Mapping[str, object], end: End) -> str:
     if record.get("type") == "local_agent":
         from taskyard.runtime import agent_news

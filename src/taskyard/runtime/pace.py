@@ -1,19 +1,22 @@
 """
-How fast agents may begin on one provider: as fast as they like, until it says that it has too much to do.
+When agents on one account may begin a turn: at once, unless its provider refused a request a while ago.
 
-Each time it does (429, 529), the gap between two starts doubles; while it does not, the gap halves every minute until
-it is gone. Where it says for how long to leave it alone, nobody begins before. It holds for all processes of a user:
-the state is one small record in `slots/pace-<provider>`, changed under a lock of the kernel's.
+Each refusal without a time (429, 529) doubles the gap between two starts; while there is none, the gap halves every
+minute until it is gone. Where the provider says when its limit lifts, nobody begins before. It holds for all processes
+of a user, and outlives them: the state is one small record in `slots/pace-<account>`, changed under a kernel lock.
+Its moments are those of the wall clock, as a provider's are.
 """
 
 from __future__ import annotations
 
+import json
 import os
-import struct
+import time
 
-from taskyard.clock import elapsed
 from taskyard.disk.files import make_private_folder
 from taskyard.disk.kernel_lock import RangeLock
+from taskyard.runtime.rate_limit import RateLimited
+from taskyard.shapes import as_object
 from taskyard.typed import NamedTuple
 
 #: The first gap between two starts, and the longest, in seconds.
@@ -25,23 +28,27 @@ _LEAST = 0.25
 #: Seconds in which a gap halves.
 HALVES = 60.0
 
-#: Many agents hear of the same limit at once: within so many seconds it counts as one.
+#: Many agents hit the same limit at once: within so many seconds it counts as one.
 _BURST = 2.0
 
-#: Nobody is left alone for longer, whatever it says, in seconds.
-LONGEST_REST = 3600.0
+#: A limit for longer than this counts as one for so long, in seconds: the longest that providers have is a month.
+LONGEST_REST = 31 * 86_400.0
 
-_STATE = struct.Struct("<4d")
+#: Bytes of a record, padded: one write replaces the one before.
+_SIZE = 1024
 _LOCK = 1 << 62
 
 
 class Pace(NamedTuple):
-    """What is known of one provider; moments in seconds since the machine's own."""
+    """What is known of one account; moments in epoch seconds."""
 
     gap: float = 0.0  #: between two starts, as it was at `limited_at`
     limited_at: float = 0.0
     rests_until: float = 0.0
     started_at: float = 0.0
+    provider: str = ""  #: who refused, as people know it
+    reason: str = ""  #: what it said
+    is_estimate: bool = False  #: it named no time: `rests_until` is ours
 
     def gap_at(self, now: float) -> float:
         """The gap as it is now."""
@@ -49,28 +56,43 @@ class Pace(NamedTuple):
         return gap if gap >= _LEAST else 0.0
 
     def until(self, now: float) -> float:
-        """Seconds until somebody may begin; 0: now."""
+        """Seconds until the next turn may begin; 0: now."""
         gap = self.gap_at(now)
         after_gap = self.started_at + gap if gap else now
         return max(self.rests_until - now, after_gap - now, 0.0)
 
-    def limited(self, now: float, seconds: float) -> Pace:
-        """After the provider said that it has too much to do, for so many seconds as far as it knows."""
-        rest = max(self.rests_until, now + min(max(seconds, 0.0), LONGEST_REST))
+    def limited(
+        self, now: float, seconds: float, *, provider: str = "", reason: str = "", is_estimate: bool = True
+    ) -> Pace:
+        """After the provider refused a request, for so many seconds as far as anybody knows."""
+        rest = now + min(max(seconds, 0.0), LONGEST_REST)
+        pace = self
+        if rest > self.rests_until or not self.provider:
+            rest = max(rest, self.rests_until)
+            pace = self._replace(rests_until=rest, provider=provider, reason=reason, is_estimate=is_estimate)
+        if not is_estimate:
+            return pace._replace(limited_at=now)  # its end is known: nobody need feel the way
         if self.gap and now - self.limited_at < _BURST:
-            return self._replace(rests_until=rest)
+            return pace
         gap = min(max(FIRST, 2 * self.gap_at(now)), LONGEST)
-        return self._replace(gap=gap, limited_at=now, rests_until=rest)
+        return pace._replace(gap=gap, limited_at=now)
 
     def started(self, now: float) -> Pace:
         """After a start."""
         return self._replace(started_at=now)
 
+    def rate_limited(self, now: float) -> RateLimited | None:
+        """What to show while nobody may begin; None if the gap alone is in the way, or nothing."""
+        if self.rests_until <= now:
+            return None
+        since = round(self.limited_at * 1000)
+        return RateLimited(self.provider, round(self.rests_until * 1000), since, self.reason, self.is_estimate)
+
 
 class PaceFile:
-    """The pace of one provider, in the hands of one process for a moment."""
+    """The pace of one account, in the hands of one process for a moment."""
 
-    def __init__(self, home: str, provider: str, *, timeout: float) -> None:
+    def __init__(self, home: str, account: str, *, timeout: float) -> None:
         """Wait for it at most `timeout` seconds.
 
         Raises:
@@ -78,19 +100,21 @@ class PaceFile:
             StorageError: it cannot be opened.
         """
         make_private_folder(f"{home}/slots")
-        self._lock = RangeLock(f"{home}/slots/pace-{provider}")
+        self._lock = RangeLock(f"{home}/slots/pace-{account}")
         try:
-            self._lock.take(_LOCK, timeout=timeout, what=f"the pace of {provider}")
+            self._lock.take(_LOCK, timeout=timeout, what=f"the rate limit of {account}")
         except BaseException:
             self._lock.close()
             raise
 
     def read(self, now: float) -> Pace:
-        """What is known; what cannot be true, or was before the machine's last start, counts for nothing."""
-        data = os.pread(self._lock.fd, _STATE.size, 0)
-        if len(data) < _STATE.size:
+        """What is known; what cannot be true, as after a change of the clock, counts for nothing."""
+        try:
+            found = as_object(json.loads(os.pread(self._lock.fd, _SIZE, 0) or b"{}")) or {}
+        except (ValueError, RecursionError):
             return Pace()
-        pace = Pace(*_STATE.unpack(data))
+        kept = {name: found[name] for name, kind in _TYPES.items() if isinstance(found.get(name), kind)}
+        pace = Pace(**kept)  # type: ignore[arg-type]  # each of its own type
         is_sound = (
             0.0 <= pace.gap <= LONGEST
             and 0.0 <= pace.limited_at <= now
@@ -101,7 +125,8 @@ class PaceFile:
 
     def write(self, pace: Pace) -> None:
         """Put it in place."""
-        os.pwrite(self._lock.fd, _STATE.pack(*pace), 0)
+        kept = pace._replace(provider=pace.provider[:40], reason=_plain(pace.reason)[:300])
+        os.pwrite(self._lock.fd, json.dumps(kept._asdict()).encode().ljust(_SIZE)[:_SIZE], 0)
 
     def __enter__(self) -> PaceFile:
         return self
@@ -110,8 +135,38 @@ class PaceFile:
         self._lock.close()
 
 
-def note_limit(home: str, provider: str, seconds: float) -> None:
-    """Have everybody begin more slowly there."""
-    with PaceFile(home, provider, timeout=1.0) as file:
-        now = elapsed()
-        file.write(file.read(now).limited(now, seconds))
+_TYPES: dict[str, type | tuple[type, ...]] = {
+    **dict.fromkeys(("gap", "limited_at", "rests_until", "started_at"), (int, float)),
+    "provider": str,
+    "reason": str,
+    "is_estimate": bool,
+}
+
+
+def _plain(text: str) -> str:
+    """Text of which every character takes one byte, so that a record has its size."""
+    return "".join(char if " " <= char <= "~" and char not in '"\\' else "?" for char in text)
+
+
+def note_limit(
+    home: str, account: str, seconds: float, *, provider: str = "", reason: str = "", is_estimate: bool = False
+) -> None:
+    """Hold back every turn on the account, for so many seconds from now.
+
+    Raises:
+        Busy, StorageError: it could not be noted.
+    """
+    with PaceFile(home, account, timeout=1.0) as file:
+        now = time.time()
+        noted = file.read(now).limited(now, seconds, provider=provider, reason=reason, is_estimate=is_estimate)
+        file.write(noted)
+
+
+def lift_limit(home: str, account: str) -> None:
+    """Let everybody on the account go on.
+
+    Raises:
+        Busy, StorageError: it could not be.
+    """
+    with PaceFile(home, account, timeout=1.0) as file:
+        file.write(Pace())

@@ -104,7 +104,7 @@ class Starter(NamedTuple):
         if wanted.provider:  # each depth has slots of its own: who waits for one below itself must not keep it from one
             slots[f"{spec.type}.{depth}" if depth else spec.type] = self.settings.agent_limit
         return {
-            "agents": self._agents(wanted.provider) if wanted.provider else None,
+            "agents": self._agents(wanted) if wanted.provider else None,
             "grace": wanted.grace,
             "stdin": wanted.stdin,
             "pty": wanted.pty,
@@ -121,10 +121,12 @@ class Starter(NamedTuple):
             "event_segments": self.settings.event_segments,
         }
 
-    def _agents(self, provider: str) -> list[object]:
+    def _agents(self, wanted: Wanted) -> list[object]:
         """What an agent's start goes by (`keeper.agents.Rules`)."""
         settings = self.settings
-        return [provider, settings.agent_starts_per_minute, settings.agent_day_tokens, settings.agent_day_cost]
+        budget = [settings.agent_starts_per_minute, settings.agent_day_tokens, settings.agent_day_cost]
+        on_limit = wanted.on_rate_limit or settings.on_rate_limit
+        return [wanted.provider, *budget, on_limit, settings.rate_limit_wait]
 
     def _record(self, spec: Spec, wanted: Wanted, folder: JobFolder) -> dict[str, object]:
         """What the job's record says from the start; what says nothing is left out."""

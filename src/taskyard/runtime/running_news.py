@@ -15,6 +15,7 @@ from taskyard.maildir import Box
 from taskyard.runtime import news
 from taskyard.runtime.ending import read
 from taskyard.runtime.folder import outbox
+from taskyard.runtime.notice import PERSON
 from taskyard.runtime.seal import signed
 
 TYPE_CHECKING = False
@@ -26,6 +27,9 @@ MOST_UNREAD = 20
 
 #: As long as a text in a notice can be; of more, the beginning is told.
 _LONGEST = 16_000
+
+#: Characters of a question, of which the end counts.
+_LONGEST_QUESTION = 2_000
 
 
 class RunningNews:
@@ -57,6 +61,31 @@ class RunningNews:
         box.put(str(notice["id"]), json.dumps({"news": notice}).encode())
         self._told = [*self._told, (box, str(notice["id"]))][-MOST_UNREAD:]
         return True
+
+    def ask(self, question: str) -> None:
+        """Tell that the job waits for an answer, without a status: nothing ended.
+
+        It goes to whoever started the job; of a job whose end is told to nobody, to the person.
+        """
+        record = read(self._folder.record) or {}
+        is_silent = bool(record.get("silent"))
+        if not is_silent and news.is_nobodys(record):
+            return  # whoever watches it in the foreground sees the question
+        notice = signed(
+            self._folder.home,
+            {
+                **news.about(self._folder, record),
+                **({"recipient": PERSON} if is_silent else {}),
+                "priority": str(record.get("priority") or "later"),
+                "summary": f'{news.noun(record)} "{record.get("description")}" waits for an answer',
+                "tail": question[-_LONGEST_QUESTION:],
+                "hint": f"Answer with: taskyard send {self._folder.id} TEXT",
+                "at": now_ms(),
+            },
+        )
+        box = Box(self._folder.home, outbox(self._folder.home, str(notice["recipient"])))
+        box.open()
+        box.put(str(notice["id"]), json.dumps({"news": notice}).encode())
 
     @staticmethod
     def _is_unread(box: Box, notice_id: str) -> bool:

@@ -25,7 +25,7 @@ from taskyard.places import mail_of
 from taskyard.tasklist import rules, trackers
 from taskyard.tasklist.extras import labels_of, requires_of
 from taskyard.tasklist.graph import open_blockers
-from taskyard.tasklist.model import Act
+from taskyard.tasklist.model import Act, TaskStatus
 from taskyard.teamwork.colours import coloured
 from taskyard.teamwork.failing import PERSON, failures, handed_to_person, returned
 from taskyard.typed import NamedTuple
@@ -49,6 +49,7 @@ class Ending(NamedTuple):
 
     is_done: bool = False
     refusal: str = ""  #: why it does not count as done yet
+    gave_up: bool = False  #: the agent itself put it back to pending
 
 
 class Desk:
@@ -199,7 +200,12 @@ class Desk:
     def complete(self, task: Task) -> Ending:
         """Say that it is done. One that is ours no longer is let go; what is refused stays in hand."""
         try:
-            if not self._yard.tasks.get(task.id).is_done:
+            now = self._yard.tasks.get(task.id)
+            if now.status is TaskStatus.PENDING and now.owner in (None, self.who.name):
+                self.in_hand = now
+                self.fail("its worker put it back to pending: it is not done")
+                return Ending(gave_up=True)
+            if not now.is_done:
                 self._yard.tasks.complete(task.id)
         except (HookRefused, AcceptanceFailed) as refusal:
             return Ending(refusal=str(refusal))

@@ -11,26 +11,31 @@ Whatever happens is decided here; what it does to list, mail and team is `desk`,
 from __future__ import annotations
 
 import asyncio
+import time
 
 from taskyard.engines.engine import Said
 from taskyard.teamwork import plan, prompts
 from taskyard.teamwork.idle import Idleness
 from taskyard.teamwork.lookout import Ticket
+from taskyard.turn import RESUMED
 from taskyard.typed import NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
+    from taskyard.engines.engine import RateLimit
     from taskyard.identity import Acting
     from taskyard.kinds.teammate import Teammate
     from taskyard.runtime.context import JobContext
+    from taskyard.runtime.rate_limit import RateLimited
     from taskyard.tasklist.model import Task
     from taskyard.teamwork.desk import Desk
     from taskyard.teamwork.messages import Inbox, Letter
     from taskyard.teamwork.office import Office
     from taskyard.teamwork.post import Postman
     from taskyard.teamwork.watching import Watch
+    from taskyard.turn import Turns
 
     Work = Callable[["Turn"], Awaitable[Said]]
     OnIdle = Callable[[Acting, bool], None]
@@ -41,8 +46,8 @@ _MOST_ROUNDS = 3
 #: How often hooks may send a teammate on that has nothing to do.
 _MOST_HOOKS = 10
 
-#: Seconds before a turn that failed for a moment's reason (a limit, a cut line) is tried again.
-_DELAYS = (1.0, 5.0, 20.0)
+#: Seconds before a turn that failed for a passing reason (a cut stream, a server error) is tried again.
+DELAYS = (1.0, 5.0, 20.0)
 
 
 _SHUT_DOWN = "its worker was shut down"
@@ -55,6 +60,7 @@ class Turn(NamedTuple):
     who: Acting
     task: Task | None  #: None: it is a message, or a hook's word
     watch: Watch
+    session: str | None = None  #: the conversation to go on with, by the name its engine gave it
 
     def say(self, text: str) -> None:
         """Put something into its conversation, for those who look on."""
@@ -72,9 +78,17 @@ class Loop:
     """One teammate at work."""
 
     def __init__(
-        self, spec: Teammate, context: JobContext, office: Office, desk: Desk, inbox: Inbox, watch: Watch, work: Work
+        self,
+        spec: Teammate,
+        context: JobContext,
+        office: Office,
+        desk: Desk,
+        inbox: Inbox,
+        watch: Watch,
+        work: Work,
+        turns: Turns,
     ) -> None:
-        self._spec, self._context, self._office = spec, context, office
+        self._spec, self._context, self._office, self._turns = spec, context, office, turns
         self._desk, self._inbox, self._watch, self._work = desk, inbox, watch, work
         self._intro = prompts.introduction(desk.who.name, desk.who.team, office.list_name, spec.prompt)
         self._idleness = Idleness()
@@ -82,11 +96,13 @@ class Loop:
         self._last = ""
         self._working: asyncio.Future[Said] | None = None
         self._is_cut = False
+        self._about: str | None = None  # the task that its conversation is about
         self.on_idle: list[OnIdle] = []  #: each is told of every change
         self.ask_hooks: Callable[[], Awaitable[str]]  #: what TeammateIdle hooks want done; "": nothing
         self.postman: Postman
         self.tally = Tally()
         self.ends = ""  #: why it is to end, once it is
+        self.limit = ""  #: the rate limit that it ends for, if that is why
         self.ticket = Ticket(desk.who.name, desk.suits, inbox.ring, ends_when_done=spec.until == "done")
 
     async def go(self) -> None:
@@ -105,11 +121,22 @@ class Loop:
         self._is_cut = self._is_cut or now
         if now and self._working is not None:
             self._working.cancel()
+        self._turns.end()
         self._inbox.ring()
+
+    def show_limit(self, limit: RateLimited | None) -> None:
+        """Show that it waits for its provider: its claim stays, and its silence is no stall."""
+        if limit is None and not self._watch.is_limited:
+            return
+        self._watch.show_limit(limit)
+        self._office.begin(lambda: self._desk.progress("working" if limit is None else "idle"))
 
     async def _round(self) -> None:
         if (letter := self._inbox.take()) is not None:
             await self._deal_with(letter)
+            return
+        if (held := await self._turns.clear()) is not None:
+            self._stop_for(held)  # before a task is claimed that another account's member could do
             return
         self._inbox.arm()
         self.ticket.is_waiting = True
@@ -165,7 +192,10 @@ class Loop:
 
     async def _deal_with(self, letter: Letter) -> None:
         said = await self._turn(prompts.from_somebody(letter.sender, letter.text), None)
-        await self._office.do(lambda: self.postman.reply(letter, said.text or said.error))
+        if said.rate_limit is not None:
+            self._stop_for(said.rate_limit)
+        told = "\n\n".join(filter(None, (said.text, said.failure)))
+        await self._office.do(lambda: self.postman.reply(letter, told))
         self._inbox.done(letter)
 
     async def _do(self, task: Task) -> None:
@@ -179,15 +209,56 @@ class Loop:
         prompt = prompts.for_task(task, approved)
         refusal = ""
         for _ in range(_MOST_ROUNDS):
-            said = await self._turn(prompt, task)
-            if said.error:
-                await self._failed(task, said.error)
+            said = await self._permitted(task, await self._turn(prompt, task))
+            if not said.is_complete:
+                await self._incomplete(task, said)
                 return
             refusal = await self._completed(task)
             if not refusal:
                 return
             prompt = prompts.refused(task, refusal)
         await self._failed(task, refusal)
+
+    async def _permitted(self, task: Task, said: Said) -> Said:
+        """The turn, once nothing is refused in it: a person is asked about what was, and the task stays claimed."""
+        while said.refused and not said.error and said.rate_limit is None:
+            await self._office.do(lambda: self._desk.progress("idle"))  # it waits: that is no stall
+            answer = await self._asked(prompts.question(task, said.refused, said.text))
+            if answer is None or _is_no(answer):
+                return said
+            said = await self._turn(prompts.permitted(task, said.refused, answer), task)
+        return said
+
+    async def _asked(self, question: str) -> str | None:
+        """What a person answers; None if it is to end instead."""
+        asking = asyncio.ensure_future(self._watch.ask(question))
+        ending = asyncio.ensure_future(self._turns.ended())
+        try:
+            await asyncio.wait({asking, ending}, return_when=asyncio.FIRST_COMPLETED)
+            return asking.result() if asking.done() else None
+        finally:
+            for each in (asking, ending):
+                each.cancel()
+            await asyncio.wait({asking, ending})
+
+    async def _incomplete(self, task: Task, said: Said) -> None:
+        """A task whose turn is not completed: back to the pool; only a failure counts as one."""
+        if said.rate_limit is not None:
+            await self._office.do(lambda: self._desk.release(said.failure))
+            self._stop_for(said.rate_limit)
+        elif said.refused and not said.error:
+            if self.ends:
+                await self._office.do(lambda: self._desk.release(said.failure))
+            else:
+                await self._failed(task, said.failure, most=1)  # another try would be refused as well
+        else:
+            await self._failed(task, said.error)
+
+    def _stop_for(self, limit: RateLimit) -> None:
+        """End, since the rate limit is not to be waited for; one that is to end anyway does so for that reason."""
+        if not self.ends:
+            self.limit = limit.failure
+            self.ends = f"it is {limit.failure}"
 
     async def _completed(self, task: Task) -> str:
         """Say that it is done; why it is not, if so. Hooks and checks may take their time: in a thread of their own."""
@@ -197,25 +268,27 @@ class Loop:
             ending = await self._office.do(lambda: self._desk.complete(task))
         if ending.refusal:
             self._watch.record({"type": "refused", "task": task.id, "text": ending.refusal})
+        if ending.gave_up:
+            self.tally = self.tally._replace(failed=(*self.tally.failed, task.id)[-1000:])
         if ending.is_done:
             self.tally = self.tally._replace(completed=(*self.tally.completed, task.id)[-1000:])
         return ending.refusal
 
-    async def _failed(self, task: Task, why: str) -> None:
+    async def _failed(self, task: Task, why: str, *, most: int | None = None) -> None:
         if self._is_cut:
             await self._office.do(lambda: self._desk.release(why))
             return
         self._watch.record({"type": "failed", "task": task.id, "text": why})
         self.tally = self.tally._replace(failed=(*self.tally.failed, task.id)[-1000:])
-        await self._office.do(lambda: self._desk.fail(why))
+        await self._office.do(lambda: self._desk.fail(why, most=most))
 
     async def _planned(self, task: Task) -> str | None:
         """A plan that the lead approved; None: there is none, and the task is back in the pool."""
         feedback = ""
         for _ in range(plan.MOST_PLANS):
-            said = await self._turn(prompts.for_plan(task, feedback), task)
-            if said.error:
-                await self._failed(task, said.error)
+            said = await self._permitted(task, await self._turn(prompts.for_plan(task, feedback), task))
+            if not said.is_complete:
+                await self._incomplete(task, said)
                 return None
             request_id = plan.new_request()
             self._watch.tell(awaitsApproval=True, planRequest=request_id)
@@ -237,29 +310,39 @@ class Loop:
     # -- one turn ----------------------------------------------------------------------------
 
     async def _turn(self, prompt: str, task: Task | None) -> Said:
-        """Work on a prompt; what failed for a moment's reason is tried again after a while."""
+        """Work on a prompt, however often a rate limit interrupts that: then the same conversation goes on."""
         await self._change(idle=False)
+        about = None if task is None else task.id
+        if about is None or about != self._about:
+            self._about, self._watch.session = about, None
         self._watch.begin(prompt, None if task is None else f"{self._office.list_name}/{task.id}")
-        turn = Turn(f"{self._intro}\n\n{prompt}", self._desk.who, task, self._watch)
+        left = self._spec.task_timeout  # seconds; waiting for a rate limit takes none of them
+
+        async def once(is_resumed: bool) -> Said:
+            nonlocal left
+            told, session = f"{self._intro}\n\n{prompt}", self._watch.session
+            if is_resumed and (session is not None or self._spec.engine != "command"):
+                told = f"{RESUMED}\n\n{told}"
+            began = time.monotonic()
+            try:
+                return await self._once(Turn(told, self._desk.who, task, self._watch, session), left)
+            finally:
+                self._watch.end_run()
+                left = None if left is None else max(left - (time.monotonic() - began), 0.001)
+
         try:
-            said = await self._once(turn)
-            for delay in _DELAYS:
-                if not said.is_retryable or self.ends:
-                    break
-                self._watch.record({"type": "retry", "text": said.error, "after": delay})
-                await asyncio.sleep(delay)
-                said = await self._once(turn)
+            said = await self._turns.take(once)
         finally:
             self._watch.end()
-        if not said.error:
+        if said.is_complete:
             self._last = said.text
         return said
 
-    async def _once(self, turn: Turn) -> Said:
+    async def _once(self, turn: Turn, seconds: float | None) -> Said:
         if self._is_cut:
             return Said(error=_SHUT_DOWN)
         self._working = asyncio.ensure_future(self._work(turn))
-        limit = asyncio.timeout(self._spec.task_timeout)
+        limit = asyncio.timeout(seconds)
         try:
             async with limit:
                 return await self._working
@@ -273,6 +356,11 @@ class Loop:
             return Said(error=_SHUT_DOWN if self.ends else "it was cancelled by its own code")
         finally:
             self._working = None
+
+
+def _is_no(answer: str) -> bool:
+    """Whether a person does not want a task tried again."""
+    return answer.strip().strip(".!`'\"").lower() in ("fail", "no", "n", "deny", "denied", "abort", "give up")
 
 
 def _is_cancelled() -> bool:

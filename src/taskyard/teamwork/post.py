@@ -17,7 +17,7 @@ from taskyard.names import storable
 from taskyard.shapes import as_text
 from taskyard.tasklist.message import MESSAGE
 from taskyard.teamwork import idle, plan
-from taskyard.teamwork.desk import PERSON
+from taskyard.teamwork.failing import PERSON
 from taskyard.teamwork.messages import Letter
 
 TYPE_CHECKING = False

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from taskyard.shapes import as_object, as_text
+from taskyard.turn import HOW_TO_FAIL
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from taskyard.tasklist.model import Task
 
 
@@ -21,8 +24,8 @@ def for_task(task: Task, plan: str = "") -> str:
     return (
         f"{_about(task)}{agreed}\n\n"
         f"It is claimed for you and in progress. Do it, and only it. Your final answer is your report: say what you"
-        " did. The task counts as completed when you end well; end with an error, and say why, if it could not be"
-        " done. Others on the team can be reached with `taskyard mail send NAME TEXT`."
+        f" did. The task counts as completed when your turn ends. {HOW_TO_FAIL}"
+        " Others on the team can be reached with `taskyard mail send NAME TEXT`."
     )
 
 
@@ -37,7 +40,26 @@ def for_plan(task: Task, feedback: str = "") -> str:
 
 def refused(task: Task, why: str) -> str:
     """To go on, since what was done does not count as done."""
-    return f"Task #{task.id} is not completed: it was refused.\n\n{why}\n\nSee to it, then end with your report."
+    again = f"See to it, then end with your report. {HOW_TO_FAIL}"
+    return f"Task #{task.id} is not completed: it was refused.\n\n{why}\n\n{again}"
+
+
+def permitted(task: Task, refused: Sequence[str], answer: str) -> str:
+    """To go on after a person answered about tools that were refused."""
+    return (
+        f"In task #{task.id} you were not permitted to use: {', '.join(refused)}. A person was asked, and answers:"
+        f"\n\n{answer}\n\nContinue the task, and end with your report. {HOW_TO_FAIL}"
+    )
+
+
+def question(task: Task, refused: Sequence[str], report: str) -> str:
+    """What a person is asked about a turn in which tools were refused."""
+    said = f" It reports: {' '.join(report.split())[:500]}" if report.strip() else ""
+    return (
+        f"Task #{task.id} ({task.subject}) is not done: permission was refused for {', '.join(refused)}.{said}"
+        " Permit it in the agent's settings and answer `retry`, tell it what to do instead, or answer `fail` to set the"
+        " task aside."
+    )
 
 
 def from_somebody(sender: str | None, text: str) -> str:

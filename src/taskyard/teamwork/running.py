@@ -7,20 +7,22 @@ import os
 import threading
 
 from taskyard import config, hooks, paths, presence
-from taskyard.engines.provider import provider_of
+from taskyard.engines.provider import account_of
 from taskyard.errors import HookRefused
 from taskyard.hooks.watch import hooks_of
 from taskyard.runtime import here
 from taskyard.runtime.folder import JobFolder
 from taskyard.runtime.keeper.others import Others
 from taskyard.runtime.kind import Outcome
+from taskyard.runtime.rate_limit import STOPPED
 from taskyard.teamwork.desk import Desk
 from taskyard.teamwork.identity import acting_as
-from taskyard.teamwork.loop import Loop
+from taskyard.teamwork.loop import DELAYS, Loop
 from taskyard.teamwork.messages import Inbox
 from taskyard.teamwork.office import Office
 from taskyard.teamwork.post import Postman
 from taskyard.teamwork.watching import Watch
+from taskyard.turn import Policy, Turns
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
     from taskyard.identity import Acting
     from taskyard.kinds.teammate import Teammate
     from taskyard.runtime.context import JobContext
+    from taskyard.runtime.rate_limit import RateLimited
     from taskyard.teamwork.loop import OnIdle, Work
 
 
@@ -75,9 +78,15 @@ async def _joined(
 ) -> Outcome:
     colour = await office.do(lambda: desk.join(spec.prompt, spec.colour))
     inbox = Inbox(lambda letter: postman.read(letter))
-    provider = provider_of(spec.engine, spec.command, spec.model)
-    watch = Watch(context, inbox, hears=hears, provider=provider, beat=lambda: office.begin(desk.progress))
-    loop = Loop(spec, context, office, desk, inbox, watch, work)
+    account = account_of(spec.engine, spec.command, spec.model, os.environ if spec.env is None else spec.env)
+    watch = Watch(context, inbox, hears=hears, account=account, beat=lambda: office.begin(desk.progress))
+    policy = Policy.of(office.settings, spec.on_rate_limit)
+
+    def show(limit: RateLimited | None) -> None:
+        loop.show_limit(limit)
+
+    turns = Turns(context.home, account, policy, show=show, retries=DELAYS, record=watch.record)
+    loop = Loop(spec, context, office, desk, inbox, watch, work, turns)
     backend = "in-process" if spec.is_inside else "process"
     postman = Postman(office, desk, inbox, backend=backend, end=lambda why, now: loop.end(why, now=now))
     loop.postman = postman
@@ -90,6 +99,8 @@ async def _joined(
         watch.tell(isIdle=False)
     done, failed = loop.tally
     facts = {**watch.facts(), "completed": list(done), "failed": list(failed)}
+    if loop.limit:
+        return Outcome(_result(done, failed, loop.ends), loop.limit, {**facts, STOPPED: True})
     return Outcome(_result(done, failed, loop.ends), facts=facts)
 
 

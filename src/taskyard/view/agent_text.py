@@ -29,7 +29,8 @@ def agent_line(job: Job) -> str | None:
     if job.is_final:
         line = as_text(facts.get("result")) or as_text(facts.get("note"))  # why one failed, its end says
     else:
-        line = as_text(facts.get("question")) or at(facts)
+        limit = job.rate_limited
+        line = limit.words() if limit is not None else as_text(facts.get("question")) or at(facts)
     return safe(" ".join(line.split()))[:_LONGEST]
 
 

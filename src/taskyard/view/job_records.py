@@ -25,6 +25,7 @@ def job_json(job: Job) -> dict[str, object]:
         "ended_at": job.end_time,
         "paused_ms": None if job.end is not None and not job.end.proof else job.total_paused_ms,
         "waits_for": job.waits_for or None,
+        "rate_limited": _limit_json(job),
         "paused": job.is_paused,
         "disconnected": job.is_disconnected,
         "left_running": job.left_running,
@@ -66,6 +67,19 @@ def _end_json(end: End | None) -> dict[str, object]:
         "duration_ms": end.duration_ms if end else None,
         "output_size": end.size if end else None,
         "output_lost": (end.output_lost or None) if end else None,
+    }
+
+
+def _limit_json(job: Job) -> dict[str, object] | None:
+    """The rate limit that a job waits for, with the words that people see."""
+    if (limit := job.rate_limited) is None:
+        return None
+    return {
+        "provider": limit.provider,
+        "until": limit.until_ms,
+        "reason": limit.reason or None,
+        "is_estimate": limit.is_estimate,
+        "shown": limit.state(),
     }
 
 

@@ -103,6 +103,8 @@ def _cost(row: JobRow) -> str:
 
 def _note(row: JobRow) -> str:
     """What is worth knowing beside the state: what it waits for, which attempt it is, what it printed last."""
+    if (limit := row.job.rate_limited) is not None:
+        return limit.words()
     if row.job.status is JobStatus.PENDING:
         return f"waits for {safe(row.job.waits_for)}"
     if cut_off := why_disconnected(row.job):
@@ -113,6 +115,8 @@ def _note(row: JobRow) -> str:
 
 def look(job: Job) -> Look:
     """How a job's state is drawn."""
+    if job.rate_limited is not None and not job.is_paused:
+        return JOB_LOOKS["pending"]
     is_held_up = job.needs_input or job.is_paused or job.is_disconnected
     return JOB_LOOKS["waits" if is_held_up else job.status.value]
 
@@ -125,6 +129,8 @@ def state(job: Job) -> str:
         return "paused"
     if job.is_disconnected:
         return "disconnected"
+    if job.rate_limited is not None:
+        return "pending"
     if job.needs_input:
         return "needs input"
     return "left running" if job.left_running else job.status.value
@@ -154,6 +160,8 @@ def _ended(end: End) -> str:
 def ended_line(job: Job, style: Style = Style()) -> str:  # noqa: B008
     """How a job stands, in a line: `✗ b7k2m3x0q  npm test  failed: exit code 1, after 41s`."""
     what = f"{glyph(look(job), style)} {job.id}  {safe(job.description)}  "
+    if job.end is None and (limit := job.rate_limited) is not None:
+        return f"{what}{limit.state()}"
     if job.end is None:
         waits = f": waits for {safe(job.waits_for)}" if job.waits_for else ""
         cut_off = f" {why}" if (why := why_disconnected(job)) else ""

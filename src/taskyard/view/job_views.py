@@ -115,7 +115,7 @@ def _view(job: Job, depth: int, last_line: str, total: Figures, unseen: bool) ->
         safe(job.type),
         kind_word(job),
         safe(job.description),
-        "waits" if job.needs_input and not job.is_final else job.status.value,
+        _state(job),
         seen.glyph,
         seen.ascii,
         state(job),
@@ -144,6 +144,12 @@ def _view(job: Job, depth: int, last_line: str, total: Figures, unseen: bool) ->
     )
 
 
+def _state(job: Job) -> str:
+    if job.rate_limited is not None:
+        return "pending"
+    return "waits" if job.needs_input and not job.is_final else job.status.value
+
+
 def steps(job: Job) -> tuple[Step, ...]:
     """How a job came to where it is."""
     pending, running = JOB_LOOKS["pending"], JOB_LOOKS["running"]
@@ -166,6 +172,8 @@ def _last_word(job: Job) -> str:
 
 
 def _waits(job: Job) -> str:
+    if (limit := job.rate_limited) is not None:
+        return limit.words()
     if job.status is not JobStatus.PENDING or not job.waits_for:
         return ""
     return f"waits for {safe(job.waits_for)}"

@@ -34,6 +34,7 @@ class Row(NamedTuple):
     state: str  #: a key of `glyphs.TASK_LOOKS`
     waits_for: tuple[str, ...] = ()  #: its open blockers
     since: int | None = None  #: epoch ms: in progress or done since then, where known
+    held_up: str = ""  #: why its worker does not get on, where that is known
 
 
 def arranged(
@@ -43,6 +44,7 @@ def arranged(
     done_at: Mapping[str, int] | None = None,
     me: str | None = None,
     unreadable: Container[str] = (),
+    waits: Mapping[str, str] | None = None,
 ) -> list[Row]:
     """`tasks` without trackers, in the order to show them.
 
@@ -54,6 +56,7 @@ def arranged(
         done_at: When tasks were completed, by the log or the file's time; else their last update counts.
         me: The agent whose tasks come first among those in progress.
         unreadable: Ids whose files are damaged: as blockers they count as open.
+        waits: What keeps tasks in progress from getting on, by id (`task_waits`).
     """
     by_id = {task.id: task for task in tasks}
     shown = [task for task in by_id.values() if not task.is_internal]
@@ -61,6 +64,8 @@ def arranged(
     placed: list[tuple[tuple[int, ...], Row]] = []
     for task in shown:
         row = _row(task, waits_for(task, by_id, unreadable), times)
+        if waits and row.state == "doing" and task.id in waits:
+            row = row._replace(held_up=waits[task.id])
         placed.append((_place(row, now, me), row))
     placed.sort(key=lambda pair: pair[0])
     return [row for _, row in placed]

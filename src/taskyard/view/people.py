@@ -80,7 +80,7 @@ def _person(name: str, task: TaskView | None, job: Job | None, seen: Seen | None
 
 def _state(task: TaskView | None, job: Job | None, seen: Seen | None) -> str:
     if job is not None:
-        if job.needs_input:
+        if job.needs_input or job.rate_limited is not None:
             return "waits"
         return "idle" if job.facts.get("isIdle") and task is None else "working"
     if seen is not None and seen.liveness != "unknown":
@@ -90,7 +90,9 @@ def _state(task: TaskView | None, job: Job | None, seen: Seen | None) -> str:
 
 
 def _doing(task: TaskView | None, job: Job | None) -> str:
-    """What people want to read: the task's own words for it, else what a tool was used for."""
+    """What people want to read: what it waits for, the task's own words for it, else what a tool was used for."""
+    if job is not None and (limit := job.rate_limited) is not None:
+        return limit.words()
     if task is not None:
         return task.doing or task.subject
     return safe(last_activity(job.facts.get("progress"))) if job is not None and not job.facts.get("isIdle") else ""

@@ -16,6 +16,7 @@ from taskyard.view.ordering import HIDE_AFTER_MS, JUST_DONE_MS, arranged, panel
 from taskyard.view.people import Person, people
 from taskyard.view.pill import Pill, next_change, pill
 from taskyard.view.task_views import Counts, TaskView, counted
+from taskyard.view.task_waits import task_waits
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -82,7 +83,9 @@ def snapshot(
     memory: Memory | None = None,
 ) -> Snapshot:
     """A scene, ready to be shown; what is known to be as it was `before` is not worked out again."""
-    tasks = before.tasks if before is not None and same_tasks else _tasks(scene, memory or Memory())
+    waits = task_waits(scene.jobs, scene.list)
+    is_same = before is not None and same_tasks and not waits and not any(map(_is_held_up, before.tasks))
+    tasks = before.tasks if before is not None and is_same else _tasks(scene, memory or Memory(), waits)
     jobs = before.jobs if before is not None and same_jobs else _jobs(scene)
     is_shown, done_since = panel(scene.tasks, done_since=scene.done_since, now=scene.now)
     everybody = people(tasks, scene.jobs, scene.members, team=scene.list, now=0)
@@ -104,9 +107,13 @@ def snapshot(
     )
 
 
-def _tasks(scene: Scene, memory: Memory) -> tuple[TaskView, ...]:
+def _is_held_up(task: TaskView) -> bool:
+    return task.state == "doing" and bool(task.note)
+
+
+def _tasks(scene: Scene, memory: Memory, waits: Mapping[str, str]) -> tuple[TaskView, ...]:
     unreadable = {found.file.removesuffix(".json") for found in scene.damaged}
-    rows = arranged(scene.tasks, now=scene.now, done_at=scene.done_at, me=scene.me, unreadable=unreadable)
+    rows = arranged(scene.tasks, now=scene.now, done_at=scene.done_at, me=scene.me, unreadable=unreadable, waits=waits)
     return memory.views(rows, memory.places(scene.tasks), me=scene.me)
 
 

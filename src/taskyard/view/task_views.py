@@ -29,7 +29,7 @@ class TaskView(NamedTuple):
     is_mine: bool = False
     since: int | None = None  #: epoch ms: in progress or done since then
     doing: str = ""  #: what its owner is at, while in progress
-    note: str = ""  #: "waits for 12, 13", "set aside"
+    note: str = ""  #: "waits for 12, 13", "set aside", "rate-limited by anthropic until 04:50"
     waits_for: tuple[str, ...] = ()  #: its open blockers
     blocked_by: tuple[str, ...] = ()
     blocks: tuple[str, ...] = ()
@@ -75,7 +75,7 @@ def task_view(row: Row, place: Place, me: str | None) -> TaskView:
         is_mine=me is not None and task.owner == me,
         since=row.since,
         doing=safe(task.active_form or "") if is_doing else "",
-        note=waits_note(row.waits_for) or ("set aside" if task.is_held else ""),
+        note=row.held_up or waits_note(row.waits_for) or ("set aside" if task.is_held else ""),
         waits_for=row.waits_for,
         blocked_by=task.blocked_by,
         blocks=task.blocks,

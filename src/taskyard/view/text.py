@@ -128,5 +128,7 @@ def _note(row: Row, now: int) -> str:
     if row.state == "blocked":
         return waits_note(row.waits_for)
     if row.state in ("doing", "done") and row.since is not None:
-        return f"{duration((now - row.since) / 1000):>3}"
+        return f"{duration((now - row.since) / 1000):>3}  {row.held_up}".rstrip()
+    if row.held_up:
+        return row.held_up
     return "set aside" if row.task.is_held else ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 import pytest
@@ -60,11 +61,14 @@ def test_a_provider_with_too_much_to_do_is_asked_again_when_it_says(
 
 
 @pytest.mark.req("B-10", "B-08")
-def test_one_that_asks_for_longer_than_anybody_waits_is_a_failure_that_may_pass(
+def test_one_that_asks_for_longer_than_a_request_waits_ends_the_turn_with_the_limit(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     said, requests = served(tmp_path, monkeypatch, refuses(429, "come tomorrow", retry_after="86400"))
-    assert ("come tomorrow" in said.error, said.is_retryable, len(requests)) == (True, True, 1)
+    limit = said.rate_limit
+    assert limit is not None and limit.until_ms is not None
+    assert ("come tomorrow" in limit.reason, said.error, len(requests)) == (True, "", 1)
+    assert abs(limit.until_ms / 1000 - time.time() - 86_400) < 60
 
 
 @pytest.mark.req("B-08", "K-02")

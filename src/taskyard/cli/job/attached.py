@@ -137,6 +137,7 @@ class Attached:
     def _until_gone(self, poll: select.poll, events: Inotify | None, keeper: int) -> None:
         while not self._is_done:
             more = self._live.show()
+            self._live.tell_news()
             self._tell_status()
             self._listen(poll)
             pipe = self._input.listen(poll)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import time
 
 from taskyard.runtime.folder import JobFolder
 from taskyard.runtime.output import Output
-from taskyard.shapes import as_object
+from taskyard.shapes import as_object, as_text
 from taskyard.view.agent_text import agent_line
 from taskyard.view.job_text import state
 from taskyard.view.text import duration, safe
@@ -74,7 +75,11 @@ class LiveOutput:
             text: Makes its output harmless, where it goes to a terminal of which it knows nothing.
         """
         self._jobs, self._job = jobs, job
-        self._output = Output(JobFolder(jobs.home, job.id))
+        self._folder = JobFolder(jobs.home, job.id)
+        self._output = Output(self._folder)
+        self._facts_at: tuple[int, int] | None = None
+        self._told_limit = ""
+        self._told_question: tuple[str, object] | None = None
         self._out, self._status, self._modes, self._text = out, status, modes, text
         self._offset = 0
         self._draws = status.is_on and modes is None  # nothing of ours is drawn into a screen that is the job's
@@ -123,6 +128,22 @@ class LiveOutput:
         if self._draws and not self._is_told:
             self._draw_at = min(self._draw_at, max(self._printed_at + _DRAW_LEAST, self._began + _HINT_AFTER))
 
+    def tell_news(self) -> None:
+        """Say what a person must know even where nothing is drawn: a question, a rate limit. Each once."""
+        if (state := _changed(self._folder.facts)) is None or state == self._facts_at:
+            return
+        self._facts_at = state
+        job = self._jobs.get(self._job.id)
+        limit = "" if job.rate_limited is None else job.rate_limited.state()
+        if limit and limit != self._told_limit:
+            self._told_limit = limit
+            self.say(f"{job.id} {limit}")
+        question = safe(as_text(job.facts.get("question")), lines=True) if job.needs_input else ""
+        asked = (question, job.facts.get("askedAt")) if question else None
+        if asked is not None and asked != self._told_question:
+            self.say(f"{job.id} asks: {question}\nAnswer with: taskyard send {job.id} TEXT")
+        self._told_question = asked
+
     def draw_status(self, *keys: str) -> None:
         """Say how it stands, and which keys do what, if it is time to."""
         now = time.monotonic()
@@ -158,6 +179,15 @@ class LiveOutput:
         if self._modes is not None:
             sys.stdout.write(self._modes.reset())
             sys.stdout.flush()
+
+
+def _changed(path: str) -> tuple[int, int] | None:
+    """What tells one state of a file from the next; None if there is none."""
+    try:
+        found = os.stat(path)
+    except OSError:
+        return None
+    return found.st_ino, found.st_mtime_ns
 
 
 def _of_agent(job: Job) -> list[str]:

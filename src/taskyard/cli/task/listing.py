@@ -14,13 +14,17 @@ from taskyard.view.text import done_line, task_rows
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from taskyard.app import Yard
     from taskyard.cli.command import Args
     from taskyard.cli.parser import Parser
     from taskyard.tasklist.model import Listing
     from taskyard.view.ordering import Row
+
+
+#: Letters of jobs that are no agents.
+_COMMANDS = "bmrw"
 
 
 def _arguments(parser: Parser) -> None:
@@ -47,10 +51,10 @@ def _run(args: Args) -> int:
 
 def show(args: Args, yard: Yard, listing: Listing) -> int:
     """Print the tasks that were asked for."""
-    rows = chosen(args, listing, me=yard.agent)
+    rows = chosen(args, listing, me=yard.agent, waits=waits_of(yard, listing))
 
     def data() -> object:
-        return [task_json(row.task, open_blockers=row.waits_for) for row in rows]
+        return [{**task_json(row.task, open_blockers=row.waits_for), "held_up": row.held_up or None} for row in rows]
 
     def lines() -> Iterator[str]:
         yield from task_rows(rows, now=now_ms(), columns=columns(), style=style(args))
@@ -63,11 +67,29 @@ def show(args: Args, yard: Yard, listing: Listing) -> int:
     return answer(args, data, lines, ids=(row.task.id for row in rows), warnings=damaged)
 
 
-def chosen(args: Args, listing: Listing, *, me: str | None, just_done: bool = False) -> list[Row]:
+def waits_of(yard: Yard, listing: Listing) -> Mapping[str, str]:
+    """What keeps tasks in progress from getting on, by the jobs of agents that live."""
+    if not any(task.status is TaskStatus.IN_PROGRESS for task in listing):
+        return {}
+    from taskyard.runtime.looking import glance, living_names
+    from taskyard.view.task_waits import task_waits
+
+    found = (glance(yard.home, job_id) for job_id in living_names(yard.home) if job_id[0] not in _COMMANDS)
+    return task_waits((job for job in found if job is not None), yard.tasks.name)
+
+
+def chosen(
+    args: Args,
+    listing: Listing,
+    *,
+    me: str | None,
+    just_done: bool = False,
+    waits: Mapping[str, str] | None = None,
+) -> list[Row]:
     """The rows that were asked for, in order. `just_done`: also what was completed a moment ago."""
     now = now_ms()
     unreadable = {found.file.removesuffix(".json") for found in listing.damaged}
-    rows = arranged(listing, now=now, me=me, unreadable=unreadable)
+    rows = arranged(listing, now=now, me=me, unreadable=unreadable, waits=waits)
     return [row for row in rows if _is_wanted(args, row) and _is_open_or_asked(args, row, just_done, now)]
 
 

@@ -29,6 +29,11 @@ def add_options(parser: Parser) -> None:
     parser.add("--prompt", default="", metavar="TEXT", help="What each member is told before its tasks.")
     parser.add("--plan-first", action="store_true", help="Members ask for approval of a plan before each task.")
     parser.add_words("--can", metavar="SKILL", dest="can", help="What they can do, for tasks that require it.")
+    parser.add(
+        "--on-rate-limit",
+        choices=("wait", "stop"),
+        help="Wait for a rate limit to lift and continue, or stop; the setting `on_rate_limit` if not given.",
+    )
     parser.add("--until", choices=("done", "stopped"), default="done", help="End with the last task, or wait for more.")
 
 
@@ -55,6 +60,7 @@ def wish_of(args: Args, team: str) -> Wish:
         plan_first=args.plan_first,
         until=args.until,
         can=tuple(args.can or ()),
+        on_rate_limit=args.on_rate_limit,
     )
 
 

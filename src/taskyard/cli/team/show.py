@@ -47,6 +47,8 @@ def _lines(args: Args, team: Team, places: Sequence[Place]) -> Iterator[str]:
         task = f"  #{place.task.id} {safe(place.task.subject)}" if place.task is not None else ""
         row = f"  {padded(safe(place.member.name), widest)}  {alive}  {place.member.kind}{lead}{job}{task}"
         yield row.rstrip()
+        if place.job is not None and (limit := place.job.rate_limited) is not None:
+            yield f"    {limit.state()}"
         if place.job is not None and place.job.needs_input:
             question = safe(str(place.job.facts.get("question", "")))
             yield f"    asks: {question}  `taskyard send {place.job.id} 'ANSWER'`"
@@ -67,6 +69,7 @@ def _json(place: Place) -> dict[str, object]:
         "state": place.member.state,
         "pid": place.member.pid or None,
         "job": place.job.id if place.job is not None else None,
+        "rate_limited": place.job.rate_limited.state() if place.job is not None and place.job.rate_limited else None,
         "needs_input": place.job is not None and place.job.needs_input,
         "awaits_approval": _awaits_approval(place),
         "task": place.task.id if place.task is not None else None,

@@ -197,6 +197,7 @@ def _in_background(args: Args, course: Course) -> int:
     words += ["--command", args.command]
     for option, value in (("--plan", args.plan and os.path.abspath(args.plan)), ("--model", wish.model)):
         words += [f"{option}={value}"] if value else []
+    words += [f"--on-rate-limit={wish.on_rate_limit}"] if wish.on_rate_limit else []
     words += ["--plan-first"] if wish.plan_first else []
     words += [f"--can={word}" for word in wish.can] + [f"--names={name}" for name in course.names]
     words += [f"--by={args.by}"] if args.by else []

@@ -12,7 +12,9 @@ from pydantic_ai.exceptions import (
     AgentRunError,
     ContentFilterError,
     ModelQuotaExceededError,
+    ModelRateLimitError,
     ModelRequestRejectedError,
+    ModelUnavailableError,
     UsageLimitExceeded,
     UserError,
 )
@@ -35,8 +37,9 @@ from pydantic_ai.toolsets import AbstractToolset
 from pydantic_ai.usage import UsageLimits
 
 from taskyard import config
+from taskyard.clock import now_ms
 from taskyard.engines import quiet
-from taskyard.engines.engine import Brief, Said
+from taskyard.engines.engine import Brief, RateLimit, Said
 from taskyard.engines.model.finishing import fault_in
 from taskyard.engines.model.patience import Patient
 from taskyard.engines.model.providers import OWN
@@ -119,6 +122,8 @@ class _Conversation:
         try:
             async with self._agent:  # its connections end with it
                 return await self._to_the_end(memory)
+        except (ModelRateLimitError, ModelUnavailableError) as error:
+            return self._limited(error)
         except _FINAL as error:
             return Said(self._speech.answer, str(error)[:_LONGEST_WHY])
         except AgentRunError as error:
@@ -129,6 +134,13 @@ class _Conversation:
             return Said(error=f"its tools are gone: {str(error)[:_LONGEST_WHY]}", is_retryable=True)
         finally:
             self._speech.pause()
+
+    def _limited(self, error: ModelRateLimitError | ModelUnavailableError) -> Said:
+        """Its provider refused it for longer than a request is worth a wait: the turn goes on when it can."""
+        seconds = error.retry_after
+        until = None if seconds is None else now_ms() + round(max(seconds, 0.0) * 1000)
+        maker = (self._brief.model or "").partition(":")[0]
+        return Said(self._speech.answer, rate_limit=RateLimit(maker, str(error)[:_LONGEST_WHY], until))
 
     async def _to_the_end(self, memory: Memory) -> Said:
         settings = ModelSettings(max_retries=0, timeout=config.load().agent_silence)  # `Patient` tries again, and tells

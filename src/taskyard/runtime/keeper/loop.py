@@ -30,6 +30,9 @@ if TYPE_CHECKING:
 
 _now = time.monotonic
 
+#: Seconds between two looks at a job that waits for a rate limit when its time would be up.
+_LIMIT_LOOK = 1.0
+
 #: What a shell ends with when its command was killed: 128 and the signal.
 _KILLED = 128 + signal.SIGKILL
 
@@ -56,6 +59,7 @@ class Loop:
         self._leftovers = 0
         self._paused_at: float | None = None
         self._paused = 0.0
+        self._limited = 0.0  # seconds it waited for rate limits, as far as we looked
         self._asked = False  # whether the stall was told
         self._stall_from = self._began
         self._prompt_looked = -1.0  # the last growth after which the command was looked at for a blocked read
@@ -92,7 +96,7 @@ class Loop:
     def _timeout_at(self) -> float | None:
         if self._request.timeout is None or self._paused_at is not None:
             return None
-        return self._began + self._paused + self._request.timeout
+        return self._began + self._paused + self._limited + self._request.timeout
 
     def _stall_at(self) -> float | None:
         if self._asked or self._paused_at is not None or not self._request.stall_after:
@@ -173,7 +177,7 @@ class Loop:
         self._tick = now + self._growth.tick()
 
     def _look_at_the_clock(self, now: float) -> None:
-        if (deadline := self._timeout_at()) is not None and now >= deadline:
+        if (deadline := self._timeout_at()) is not None and now >= deadline and not self._was_limited(now):
             self.stop("timeout", by=f"its time limit of {self._request.timeout:g} s")
         elif (prompted := self._prompt_at()) is not None and now >= prompted:
             self._prompt_looked = max(self._growth.last, self._stall_from)
@@ -194,6 +198,22 @@ class Loop:
         self._asked = True
         self._wires.tell_stall(tail)
         self._born.change(needsInput=True)
+
+    def _was_limited(self, now: float) -> bool:
+        """Whether some of its time went into waiting for a rate limit, which does not count: then it has more."""
+        if self._request.arguments is None:
+            return False
+        from taskyard.runtime.facts import rate_limited_seconds
+
+        waited, is_waiting = rate_limited_seconds(self._born.folder)
+        if waited <= self._limited and not is_waiting:
+            return False
+        self._limited = max(waited, self._limited)
+        if is_waiting:  # look again no later than it may go on
+            self._limited = max(
+                self._limited, now + _LIMIT_LOOK - self._began - self._paused - (self._request.timeout or 0)
+            )
+        return (self._timeout_at() or 0.0) > now
 
     # -- the way down ------------------------------------------------------------------------
 

@@ -18,12 +18,17 @@ from taskyard.runtime.folder import JobFolder
 from taskyard.runtime.keeper.idle import Idle
 from taskyard.runtime.liveness import keeper_of
 from taskyard.runtime.model import JobStatus
+from taskyard.shapes import as_object
 from taskyard.typed import cast
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from taskyard.runtime.keeper.birth import Born
     from taskyard.runtime.keeper.request import Request
+    from taskyard.runtime.rate_limit import RateLimited
+
+#: The fact of a job that waits for a rate limit (`rate_limit.FACT`, which keepers of commands need not load).
+_FACT = "rateLimited"
 
 _TICK = 0.25
 
@@ -42,6 +47,7 @@ class Queue(Idle):
         self._born = born
         self._locks: list[tuple[RangeLock, str]] = []  # with the name of each queue
         self.refused = ""  #: why it may never run, if so
+        self._limited: RateLimited | None = None  # what it waits for, if that is a rate limit
 
     def try_now(self) -> bool:
         """Whether it is our turn already; if not, the record says what we wait for."""
@@ -52,8 +58,10 @@ class Queue(Idle):
             return True
         if reason:
             if self._born.record.get("waitsFor") != reason:
-                self._born.change(waitsFor=reason)
+                self._born.change(waitsFor=reason, **self._flagged())
             return False
+        if flags := self._flagged():
+            self._born.change(**flags)
         self.is_over = True
         return True
 
@@ -70,8 +78,9 @@ class Queue(Idle):
             if not _has_slot(lock, self._request.slots[name]):
                 self._give_back()
                 return self._limit(name)
+        self._limited = None
         reason, seconds = self._start() if self._request.agents is None else self._agents_turn()
-        if reason:
+        if reason or self.refused:
             self._give_back()
             self._next = time.monotonic() + seconds
         return reason
@@ -130,8 +139,23 @@ class Queue(Idle):
     def _agents_turn(self) -> tuple[str, float]:
         from taskyard.runtime.keeper.agents import Rules, Waits, turn
 
-        rules = Rules(*cast("tuple[str, int, int, float]", self._request.agents))  # made by `requests`
-        return turn(self._request.home, rules, lambda: Waits(*self._start()))
+        rules = Rules(*cast("tuple[str, int, int, float, str, float]", self._request.agents))  # made by `requests`
+        waits = turn(self._request.home, rules, lambda: Waits(*self._start()))
+        self._limited, self.refused = waits.limited, waits.refused
+        return waits.reason, waits.seconds
+
+    def _flagged(self) -> dict[str, object]:
+        """The facts of the record with the rate limit that is waited for, or without one; nothing if they are so."""
+        facts = as_object(self._born.record.get("facts")) or {}
+        flag = None if self._limited is None else self._limited.to_json()
+        if facts.get(_FACT) == flag:
+            return {}
+        return {
+            "facts": {
+                **{name: value for name, value in facts.items() if name != _FACT},
+                **({_FACT: flag} if flag else {}),
+            }
+        }
 
     def _give_back(self) -> None:
         for lock, _ in self._locks:
