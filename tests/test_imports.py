@@ -44,7 +44,7 @@ BUDGETS = {
     "taskyard.typed": 16,
     "taskyard.config": 22,
     "taskyard.disk.files": 11,
-    "taskyard.disk.kernel_lock": 16,
+    "taskyard.disk.kernel_lock": 17,
     "taskyard.tasklist.model": 22,
     "taskyard.cli.main": 10,
 }

@@ -11,6 +11,7 @@ import os
 
 from taskyard.errors import BadValue, Damaged
 from taskyard.paths import env_folder, user_home
+from taskyard.plain_file import read_plain
 from taskyard.typed import NamedTuple
 
 TYPE_CHECKING = False
@@ -108,6 +109,10 @@ def load(environ: Mapping[str, str] | None = None) -> Settings:
     return _checked(values) if values else Settings()
 
 
+#: Far more than any settings need; what is larger is cut, and then is no TOML.
+_LARGEST_FILE = 4 * 1024 * 1024
+
+
 def config_folder(env: Mapping[str, str]) -> str:
     """Where Taskyard's own configuration lives."""
     base = env_folder("XDG_CONFIG_HOME", env) or os.path.join(user_home(env), ".config")
@@ -122,12 +127,11 @@ def in_file(env: Mapping[str, str]) -> dict[str, object]:
     """
     path = os.path.join(config_folder(env), "config.toml")
     try:
-        with open(path, "rb") as file:
-            data = file.read()
+        data = read_plain(path, most=_LARGEST_FILE, follow=True)
     except (FileNotFoundError, NotADirectoryError, PermissionError):
         return {}
     except OSError as error:
-        raise Damaged(path, os.strerror(error.errno or 0)) from error
+        raise Damaged(path, error.strerror or os.strerror(error.errno or 0)) from error
     import tomllib  # 15 ms that only those with a settings file pay
 
     try:

@@ -19,6 +19,9 @@ LONGEST_NAME = 200
 #: Ten digits and more are no id anyone issued; the bound keeps per-id offsets in files small.
 LARGEST_ID = 999_999_999
 
+#: An id above this leaves less than a million others: it is somebody's mistake or trap, and the next id ignores it.
+LAST_WITH_ROOM = LARGEST_ID - 1_000_000
+
 #: A subject is a title; a description may hold a whole specification.
 LONGEST_SUBJECT = 2_000
 LONGEST_TEXT = 200_000

@@ -14,6 +14,7 @@ from contextvars import ContextVar
 from taskyard.errors import BadName, BadValue
 from taskyard.names import folder_name
 from taskyard.typed import NamedTuple
+from taskyard.plain_file import read_plain
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -179,15 +180,9 @@ def _registered_in(git_file: str) -> str | None:
 def _short_text(path: str) -> str:
     """What a regular file of one path says; nothing if there is no such file."""
     try:
-        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+        return os.fsdecode(read_plain(path, most=8192, follow=True)).strip()
     except OSError:
         return ""
-    try:
-        return os.fsdecode(os.read(fd, 8192)).strip()
-    except OSError:
-        return ""  # a folder, or a device that has nothing to say
-    finally:
-        os.close(fd)
 
 
 def _session(env: Mapping[str, str]) -> str:

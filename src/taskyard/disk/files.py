@@ -12,11 +12,11 @@ import os
 import stat
 
 from taskyard.errors import Damaged, StorageError
+from taskyard.plain_file import NotPlain, open_plain
 
 #: No record of ours comes near this; a larger file is somebody's mistake or trap.
 LARGEST_RECORD = 4 * 1024 * 1024
 
-_READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 _WHY = {
@@ -44,8 +44,10 @@ _ADVICE = {
 
 def storage_error(path: str, error: OSError) -> StorageError:
     """`error` as a sentence about `path`."""
-    why = _WHY.get(error.errno or 0) or os.strerror(error.errno or errno.EIO)
     named = error.filename if isinstance(error.filename, str) else path
+    if isinstance(error, NotPlain):
+        return StorageError(named, str(error.strerror), advice="Move it out of the way.")
+    why = _WHY.get(error.errno or 0) or os.strerror(error.errno or errno.EIO)
     return StorageError(named, why, advice=_ADVICE.get(error.errno or 0, ""))
 
 
@@ -57,9 +59,13 @@ def read(path: str, *, most: int = LARGEST_RECORD) -> bytes | None:
         StorageError: the disk refused.
     """
     try:
-        fd = os.open(path, _READ)
+        fd = open_plain(path)
     except FileNotFoundError:
         return None
+    except NotPlain as error:
+        if error.errno == errno.EISDIR:
+            raise storage_error(path, error) from error
+        raise Damaged(path, str(error.strerror)) from error
     except OSError as error:
         raise storage_error(path, error) from error
     try:

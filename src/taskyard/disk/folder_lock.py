@@ -28,6 +28,12 @@ DOUBT_AFTER = 4.0
 #: Between two looks at somebody else's lock; they hold it for 1-3 ms.
 _FIRST_WAIT, _LONGEST_WAIT = 0.001, 0.05
 
+#: npm's own stamps are up to a second ahead; a lock further ahead of the clock is judged by watching it.
+AHEAD = 2.0
+
+#: Between two looks at a lock that is watched.
+_WATCH = 0.25
+
 _MODE = 0o1755
 
 
@@ -58,13 +64,16 @@ class FolderLock:
 
     def _wait(self, timeout: float, what: str, guarded: bool) -> None:
         deadline, wait = elapsed() + timeout, _FIRST_WAIT
+        watched = _Watched(self.path)
         while True:
             if elapsed() >= deadline:
+                watched.hand_on()
                 raise Busy(what, f"another program ({self.path})", timeout)
             time.sleep(wait)
             wait = min(wait * 2, _LONGEST_WAIT)
             if self._try(guarded):
                 return
+            watched.free_if_abandoned()
 
     def _try(self, guarded: bool) -> bool:
         try:
@@ -113,3 +122,58 @@ class FolderLock:
 
     def __exit__(self, *_: object) -> None:
         self.release()
+
+
+class _Watched:
+    """Somebody's lock whose time is ahead of the clock: abandoned if it stays untouched for 10 s of ours."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self._seen: tuple[int, int] | None = None
+        self._since = 0.0
+
+    def free_if_abandoned(self) -> bool:
+        """Remove it once it was watched for long enough; whether it needs no more watching."""
+        found = _ahead(self._path)
+        if found is None:
+            self._seen = None
+            return True
+        if found != self._seen:
+            self._seen, self._since = found, elapsed()
+        elif elapsed() - self._since > STALE_AFTER:
+            try:
+                os.rmdir(self._path)
+            except FileNotFoundError:
+                pass
+            except OSError as error:
+                raise storage_error(self._path, error) from error
+            return True
+        return False
+
+    def hand_on(self) -> None:
+        """Give up: stamp an untouched lock with the present, so that the next to wait need not begin anew."""
+        if self._seen is not None and elapsed() - self._since > AHEAD and _ahead(self._path) == self._seen:
+            try:
+                os.utime(self._path)
+            except OSError:
+                pass  # not ours to stamp
+
+
+def _ahead(path: str) -> tuple[int, int] | None:
+    """What a lock folder looks like whose time is ahead of the clock; None for any other, or none."""
+    try:
+        found = os.lstat(path)
+    except OSError:
+        return None
+    is_ahead = stat.S_ISDIR(found.st_mode) and found.st_mtime - time.time() > AHEAD
+    return (found.st_ino, found.st_mtime_ns) if is_ahead else None
+
+
+def free_abandoned(path: str) -> bool:
+    """Watch a lock whose time is ahead of the clock, for 10 s at most; False if its holder touched it meanwhile."""
+    watched, deadline = _Watched(path), elapsed() + STALE_AFTER + 2 * _WATCH
+    while not watched.free_if_abandoned():
+        if elapsed() >= deadline:
+            return False
+        time.sleep(_WATCH)
+    return True

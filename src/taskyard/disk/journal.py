@@ -23,6 +23,7 @@ from _thread import allocate_lock
 from taskyard.disk.files import storage_error
 from taskyard.disk.forks import mind
 from taskyard.errors import StorageError
+from taskyard.plain_file import open_plain
 from taskyard.shapes import as_object
 
 TYPE_CHECKING = False
@@ -32,10 +33,13 @@ if TYPE_CHECKING:
 #: A full segment is small enough to read whole and large enough that few are needed.
 SEGMENT_SIZE = 64 * 1024 * 1024
 
-_APPEND = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC
+_APPEND = os.O_RDWR | os.O_CREAT | os.O_APPEND
 
 #: Who wants one entry reads little; who goes on, much at a time.
 _FIRST_CHUNK, _CHUNK = 1 << 14, 1 << 20
+
+#: No change of a list comes near this; what is larger was not written by us.
+LARGEST_ENTRY = 256 * 1024 * 1024
 
 _NEWLINE = ord("\n")
 
@@ -48,7 +52,7 @@ class Journal:
 
     def __init__(self, folder: str, *, segment_size: int = SEGMENT_SIZE, sync: bool = False) -> None:
         self.folder = folder
-        self._limit = segment_size
+        self.limit = segment_size  #: a segment counts up to this position
         self._sync = sync
         self._base = -1
         self._fd = -1
@@ -67,7 +71,7 @@ class Journal:
             self._ready()
             while True:
                 offset = self._write(b"\n" + entry + b"\n")
-                if offset < self._limit:
+                if offset < self.limit:
                     self._known = self._base + offset
                     return self._known
                 self._open(max([self.following(self._base), *self.segments()]))
@@ -110,7 +114,7 @@ class Journal:
 
     def _open(self, base: int) -> None:
         try:
-            fd = os.open(self.path(base), _APPEND, 0o600)
+            fd = open_plain(self.path(base), _APPEND)
         except OSError as error:
             raise storage_error(self.path(base), error) from error
         self.close()
@@ -122,7 +126,7 @@ class Journal:
 
     def following(self, base: int) -> int:
         """Where the segment after this one begins."""
-        return base + 2 * self._limit
+        return base + 2 * self.limit
 
     def read(self, position: int) -> dict[str, object] | None:
         """The entry with this id; None if it cannot be read (any more)."""
@@ -155,7 +159,7 @@ class Journal:
         """
         path = self.path(base)
         try:
-            fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+            fd = open_plain(path)
         except FileNotFoundError:
             raise
         except OSError as error:
@@ -163,10 +167,10 @@ class Journal:
         try:
             if offset > os.fstat(fd).st_size:
                 return  # a position nobody was ever given, such as a spoiled ledger holds
-            for start, line in _lines(fd, offset):
-                if start > self._limit:
-                    return
+            for start, line in _lines(fd, offset, self.limit):
                 yield base + start - 1, line  # an entry begins with the newline before its text
+        except OSError as error:
+            raise storage_error(path, error) from error
         finally:
             os.close(fd)
 
@@ -202,7 +206,7 @@ def append_once(folder: str, entry: bytes, *, segment_size: int = SEGMENT_SIZE) 
         for name in names:
             if name.endswith(".jsonl") and _is_base(name[:-6]):
                 base = max(base, int(name[:-6]))
-        fd = os.open(f"{folder}/{base}.jsonl", _APPEND, 0o600)
+        fd = open_plain(f"{folder}/{base}.jsonl", _APPEND)
         try:
             written = os.write(fd, data)
             offset = os.lseek(fd, 0, os.SEEK_CUR) - written
@@ -226,19 +230,39 @@ def _is_base(text: str) -> bool:
     return text.isascii() and text.isdigit() and len(text) <= 18 and str(int(text)) == text
 
 
-def _lines(fd: int, offset: int) -> Iterator[tuple[int, bytes | None]]:
-    """Lines from `offset` on, each with where it starts; None for one that was not written whole, and never will be."""
-    rest, size = b"", _FIRST_CHUNK
-    while chunk := os.pread(fd, size, offset + len(rest)):
-        text, size = rest + chunk, _CHUNK
+def _lines(fd: int, offset: int, limit: int) -> Iterator[tuple[int, bytes | None]]:
+    """Lines that start at `offset` or later and not beyond `limit`, each with where it starts.
+
+    None for one that was not written whole, and never will be. One larger than any entry, or with a zero byte, is not
+    kept in memory: a hole in a file says nothing, however large it is.
+    """
+    parts: list[bytes] = []  # of the line that begins at `offset`
+    held, size, is_spoiled = 0, _FIRST_CHUNK, False
+    while offset <= limit and (chunk := os.pread(fd, size, offset + held)):
+        size = _CHUNK
+        if b"\n" not in chunk[:-1] and (is_spoiled or b"\0" in chunk or held > LARGEST_ENTRY):
+            if not is_spoiled:
+                is_spoiled, parts = True, []
+                yield offset, None
+            # A newline at its end may be the first of an entry.
+            offset, held = offset + held + len(chunk) - (len(chunk) > 1 and chunk[-1] == _NEWLINE), 0
+            continue
+        if b"\n" not in chunk:  # joined once it is whole: a large entry costs no more than its size
+            parts.append(chunk)
+            held += len(chunk)
+            continue
+        text = b"".join([*parts, chunk])
         start, last = 0, len(text) - 1  # what ends there may go on: what comes next says whether it is whole
         while 0 <= (stop := text.find(b"\n", start)) < last:
-            if stop > start:
+            if offset + start > limit:
+                return
+            if stop > start and not is_spoiled:
                 yield offset + start, text[start:stop] if text[stop + 1] == _NEWLINE else None
-            start = stop + 1
-        rest = text[start:]
+            start, is_spoiled = stop + 1, False
         offset += start
-    if len(rest) > 1 and rest[-1] == _NEWLINE:
+        parts, held = [text[start:]], len(text) - start
+    rest = b"".join(parts)
+    if len(rest) > 1 and rest[-1] == _NEWLINE and offset <= limit and not is_spoiled:
         yield offset, rest[:-1]
 
 

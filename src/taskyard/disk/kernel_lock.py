@@ -20,9 +20,10 @@ from taskyard.clock import elapsed
 from taskyard.disk.files import storage_error
 from taskyard.disk.forks import mind
 from taskyard.errors import Busy
+from taskyard.plain_file import NotPlain, open_plain
 
 _FLOCK = struct.Struct("hhqqi4x")
-_OPEN = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+_OPEN = os.O_RDWR | os.O_CREAT
 _RELEASE = _FLOCK.pack(fcntl.F_UNLCK, os.SEEK_SET, 0, 0, 0)
 
 #: Seconds of sleep before a thread is started to wait: together a few times as long as a lock is usually held.
@@ -49,7 +50,7 @@ class RangeLock:
     def __init__(self, path: str, *, mode: int = 0o600) -> None:
         self.path = path
         try:
-            self.fd = os.open(path, _OPEN, mode)
+            self.fd = open_plain(path, _OPEN, mode)
         except OSError as error:
             raise storage_error(path, error) from error
         mind(_let_go_in_child)
@@ -188,11 +189,11 @@ def is_held(path: str, offset: int = 0) -> bool:
                 return True
             if fd >= 0:
                 os.close(_asked.pop(path))  # dead; or it came back, with another file of the same name
-            fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK)
+            fd = open_plain(path)
             if not _is_locked(fd, offset):
                 os.close(fd)
                 return False
-        except FileNotFoundError:
+        except (FileNotFoundError, NotPlain):
             return False
         except OSError as error:
             raise storage_error(path, error) from error

@@ -13,7 +13,6 @@ switch off the others in silence nor stop the work.
 from __future__ import annotations
 
 import os
-import stat
 import time
 
 from taskyard.config import config_folder
@@ -21,6 +20,7 @@ from taskyard.disk.files import read_open, storage_error
 from taskyard.errors import Damaged, StorageError
 from taskyard.hooks.check import Hook, HookProblem, check_settings
 from taskyard.paths import claude_folder
+from taskyard.plain_file import open_plain
 from taskyard.typed import NamedTuple, cast
 
 TYPE_CHECKING = False
@@ -177,12 +177,9 @@ def _version(found: os.stat_result) -> tuple[int, ...]:
 
 def _read(source: _Source) -> _Found:
     """Links are followed: many keep their settings in a repository of dotfiles."""
-    fd = os.open(source.path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+    fd = open_plain(source.path, follow=True)
     try:
-        status = os.fstat(fd)
-        version = _version(status)
-        if not stat.S_ISREG(status.st_mode):
-            return _Found(version, problems=(HookProblem(source.path, "", "it is no plain file"),))
+        version = _version(os.fstat(fd))
         data = read_open(fd, source.path, most=LARGEST_SETTINGS)
     finally:
         os.close(fd)

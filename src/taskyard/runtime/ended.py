@@ -12,6 +12,7 @@ import os
 import stat
 
 from taskyard.disk import files
+from taskyard.plain_file import open_plain
 from taskyard.runtime.records import end_from_json, end_to_json, job_from_json
 from taskyard.shapes import as_object
 
@@ -21,8 +22,7 @@ if TYPE_CHECKING:
 
     from taskyard.runtime.model import End, Job
 
-_APPEND = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
-_READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
+_APPEND = os.O_RDWR | os.O_CREAT | os.O_APPEND
 
 #: Searched at a time.
 _CHUNK = 1 << 20
@@ -123,7 +123,7 @@ def append(home: str, line: Mapping[str, object]) -> None:
     path = ended_path(home)
     data = json.dumps(line, separators=(",", ":")).encode() + b"\n"
     try:
-        fd = os.open(path, _APPEND, 0o600)
+        fd = open_plain(path, _APPEND)
         try:
             size = os.fstat(fd).st_size
             torn = size > 0 and os.pread(fd, 1, size - 1) != b"\n"  # by one who was killed over it
@@ -137,7 +137,7 @@ def append(home: str, line: Mapping[str, object]) -> None:
 def ended_index(home: str, job_id: str) -> dict[str, object] | None:
     """What is known of a job that gc took; None if it took none of this id."""
     try:
-        fd = os.open(ended_path(home), _READ)
+        fd = open_plain(ended_path(home))
     except OSError:
         return None
     try:

@@ -12,6 +12,7 @@ import os
 
 from taskyard.disk import files
 from taskyard.errors import Damaged, StorageError
+from taskyard.plain_file import open_plain
 from taskyard.runtime.helper import start_helper
 from taskyard.runtime.log import note
 from taskyard.shapes import as_list
@@ -42,7 +43,7 @@ def tell_hooks(folder: JobFolder, places: object) -> None:
 
 def _speaks_of_it(place: str) -> bool:
     try:
-        fd = os.open(place, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+        fd = open_plain(place, follow=True)
     except OSError:
         return False
     try:

@@ -9,6 +9,7 @@ import struct
 from taskyard.disk.processes import stat_fields
 from taskyard.runtime.keeper.control import name_of_keeper
 from taskyard.runtime.keeper.signals import signal
+from taskyard.plain_file import open_plain
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -91,7 +92,7 @@ def keeper_of(folder: JobFolder) -> int | None:
     if _hosted and _hosted.get(folder.lock) == os.getpid():
         return os.getpid()
     try:
-        fd = os.open(folder.lock, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK)
+        fd = open_plain(folder.lock)
     except OSError:
         return None
     try:

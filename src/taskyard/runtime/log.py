@@ -7,6 +7,7 @@ import os
 
 from taskyard.clock import iso, now_ms
 from taskyard.disk import files
+from taskyard.plain_file import open_plain
 
 #: Enough to see what goes wrong, however long nobody looks.
 _MOST = 256 * 1024
@@ -15,7 +16,7 @@ _MOST = 256 * 1024
 def note(home: str, log: str, text: str) -> None:
     """Keep a line; the last thing that may fail, so it fails silently."""
     try:
-        fd = os.open(f"{home}/{log}", os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+        fd = open_plain(f"{home}/{log}", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
         try:
             if os.fstat(fd).st_size > _MOST:
                 os.ftruncate(fd, 0)

@@ -22,6 +22,7 @@ from taskyard import message_ids
 from taskyard.config import config_folder
 from taskyard.disk import files
 from taskyard.errors import BadValue, Damaged, StorageError
+from taskyard.plain_file import read_plain
 from taskyard.runtime import here
 from taskyard.runtime.helper import start_helper
 from taskyard.runtime.log import note
@@ -115,8 +116,7 @@ def terminal_of(record: Mapping[str, object]) -> str:
 def _table(env: Mapping[str, str]) -> dict[str, object]:
     path = os.path.join(config_folder(env), "config.toml")
     try:
-        with open(path, "rb") as file:
-            data = file.read()
+        data = read_plain(path, most=files.LARGEST_RECORD, follow=True)
     except OSError:
         return {}
     if b"sinks" not in data:

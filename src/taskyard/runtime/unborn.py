@@ -14,6 +14,7 @@ import time
 
 from taskyard.clock import elapsed
 from taskyard.disk import files
+from taskyard.plain_file import open_plain
 from taskyard.runtime.folder import JobFolder, living_folder
 
 _FLOCK = struct.Struct("hhqqi4x")
@@ -60,7 +61,7 @@ def _take(folder: JobFolder) -> bool:
 
 def _is_locked(folder: JobFolder) -> bool:
     try:
-        fd = os.open(folder.living, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK)
+        fd = open_plain(folder.living)
     except OSError:
         return False
     try:

@@ -13,7 +13,7 @@ import os
 
 from taskyard.disk import files
 from taskyard.errors import Damaged, StorageError
-from taskyard.names import is_id
+from taskyard.names import LAST_WITH_ROOM, is_id
 from taskyard.shapes import as_list, as_object
 from taskyard.tasklist.model import DamagedFile, Task
 from taskyard.tasklist.task_file import DeletedMark, Unreadable, document, task_from
@@ -90,7 +90,7 @@ def _read(path: str) -> _Content:
         if not is_id(task_id):
             damage = DamagedFile("tasks.json", f"one of its tasks cannot be read: {str(row)[:60]}")
             continue
-        highest = max(highest, int(task_id))
+        highest = max(highest, int(task_id) if int(task_id) <= LAST_WITH_ROOM else 0)
         try:
             tasks[task_id] = task_from(task_id, raw)
         except DeletedMark:

@@ -16,6 +16,7 @@ from taskyard.clock import now_ms
 from taskyard.disk import files
 from taskyard.disk.follow import follow
 from taskyard.names import is_id
+from taskyard.plain_file import open_plain
 from taskyard.tasklist.lease_json import lease_from, lease_to_json
 from taskyard.tasklist.model import Lease, Task
 from taskyard.typed import cast
@@ -33,9 +34,6 @@ _YOUNG_NS = 20_000_000
 
 #: Far more than any record needs; what is larger is none.
 _LARGEST = 65536
-
-_READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
-
 
 _decode = json.JSONDecoder().raw_decode
 _encode = json.JSONEncoder().encode
@@ -65,7 +63,7 @@ class LeaseFiles:
         try:
             if (known := self._read.get(task_id)) is not None and known[0] == _looks(os.lstat(path)):
                 return known[1]
-            fd = os.open(path, _READ)
+            fd = open_plain(path)
         except OSError:
             return None, 0  # none, or as good as none: its owner is then nobody's to presume dead
         try:

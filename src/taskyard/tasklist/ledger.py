@@ -14,7 +14,8 @@ import struct
 import zlib
 
 from taskyard.disk.files import storage_error
-from taskyard.names import LARGEST_ID, is_id
+from taskyard.names import LARGEST_ID, LAST_WITH_ROOM, is_id
+from taskyard.plain_file import open_plain
 from taskyard.typed import NamedTuple
 
 TYPE_CHECKING = False
@@ -23,8 +24,10 @@ if TYPE_CHECKING:
 
 _ROW = struct.Struct("<QQII")
 _GONE = 0xFFFFFFFF
-_READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC
-_WRITE = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+_WRITE = os.O_RDWR | os.O_CREAT
+
+#: Rows that are read of one ledger, 48 MB: more tasks than any list has; a file with more is not ours.
+_MOST_ROWS = 2_000_000
 
 
 class Row(NamedTuple):
@@ -51,14 +54,17 @@ class Ledger:
     def __init__(self, path: str, *, writable: bool = True) -> None:
         """Open the ledger, and make it if it is missing; not `writable`: only one that is there, only to read."""
         try:
-            self._fd = os.open(path, _WRITE if writable else _READ, 0o600)
+            self._fd = open_plain(path, _WRITE if writable else os.O_RDONLY)
         except OSError as error:
             raise storage_error(path, error) from error
         self._path = path
 
     def row(self, task_id: str) -> Row:
         """What is known of `task_id`."""
-        data = os.pread(self._fd, _ROW.size, int(task_id) * _ROW.size)
+        try:
+            data = os.pread(self._fd, _ROW.size, int(task_id) * _ROW.size)
+        except OSError as error:
+            raise storage_error(self._path, error) from error
         return _row(_ROW.unpack(data)) if len(data) == _ROW.size else Row()
 
     def put(self, task_id: str, row: Row) -> None:
@@ -80,8 +86,11 @@ class Ledger:
             raise storage_error(self._path, error) from error
 
     def highest(self) -> int:
-        """The highest id any Taskyard ever knew of on this list."""
-        return max(os.fstat(self._fd).st_size // _ROW.size - 1, 0)
+        """The highest id any Taskyard ever knew of on this list, but for those that leave no room for others."""
+        last = max(os.fstat(self._fd).st_size // _ROW.size - 1, 0)
+        if last <= LAST_WITH_ROOM:
+            return last
+        return max((number for task_id, _ in self.rows() if (number := int(task_id)) <= LAST_WITH_ROOM), default=0)
 
     def intents(self) -> list[str]:
         """The ids some writer began to change and did not finish."""
@@ -105,7 +114,7 @@ class Ledger:
 def look(path: str) -> dict[str, Row] | None:
     """Every row of a ledger, read only; None if there is none, or it is not for us to read."""
     try:
-        fd = os.open(path, _READ)
+        fd = open_plain(path)
     except OSError:
         return None
     try:
@@ -123,8 +132,9 @@ def _rows(fd: int) -> Iterator[tuple[str, Row]]:
 
 def _stretches(fd: int) -> Iterator[tuple[int, bytes]]:
     """Whole rows, many at a time, each stretch with the number of its first; holes are passed over."""
-    position, size = 0, os.fstat(fd).st_size
-    while position < size:
+    position, size = 0, min(os.fstat(fd).st_size, (LARGEST_ID + 1) * _ROW.size)
+    left = _MOST_ROWS
+    while position < size and left > 0:
         try:
             position = os.lseek(fd, position, os.SEEK_DATA)
         except OSError:
@@ -134,6 +144,7 @@ def _stretches(fd: int) -> Iterator[tuple[int, bytes]]:
         whole = len(data) - len(data) % _ROW.size
         if not whole:
             return
+        left -= whole // _ROW.size
         yield position // _ROW.size, data[:whole]
         position += whole
 

@@ -12,7 +12,7 @@ import os
 from _thread import RLock
 
 from taskyard.errors import Busy, Damaged, StorageError, TaskNotFound
-from taskyard.names import LARGEST_ID
+from taskyard.names import LAST_WITH_ROOM
 from taskyard.tasklist.ledger import look
 from taskyard.tasklist.listing import ListReader
 from taskyard.tasklist.starting_over import IdTaken, LockLost, Unsettled
@@ -263,15 +263,18 @@ class ListFiles:
         The caller holds the list; the question can be asked when it no longer does.
         """
         mark = self.writer.mark.read()
+        if mark > LAST_WITH_ROOM:
+            mark = 0  # nobody counted that far: what is really spent, the files tell
         last = max(mark, self._last_id)
         if not self._is_counted:
             last = max(last, self.writer.ledger.highest(), self.tasks.highest_consolidated())
         if not mark or self._was_taken:
             # Another program gives out ids without raising the mark: only the files tell which are spent.
-            last = max(last, self.writer.ledger.highest(), *self.folder.ids_on_disk(), 0)
+            on_disk = (number for number in self.folder.ids_on_disk() if number <= LAST_WITH_ROOM)
+            last = max(last, self.writer.ledger.highest(), *on_disk, 0)
         self._is_counted, self._was_taken = True, False
-        if last >= LARGEST_ID:
-            raise Damaged(self.folder.mark, f"it says {last}, but ids end at {LARGEST_ID}")
+        if last >= LAST_WITH_ROOM:
+            raise Damaged(self.folder.mark, f"it says {last}, but new ids end at {LAST_WITH_ROOM}")
         self._last_id = last + 1
         try:
             self.writer.mark.write(self._last_id)

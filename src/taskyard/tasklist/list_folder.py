@@ -82,7 +82,11 @@ class ListFolder:
 
     def ids_on_disk(self) -> Iterator[int]:
         """The ids for which there is something called `N.json`, whatever it is."""
-        for name in os.listdir(self.path):
+        try:
+            names = os.listdir(self.path)
+        except OSError as error:
+            raise files.storage_error(self.path, error) from error
+        for name in names:
             number = name[:-5]
             if name.endswith(".json") and number.isascii() and number.isdigit() and int(number) <= LARGEST_ID:
                 yield int(number)

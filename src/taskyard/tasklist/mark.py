@@ -11,8 +11,9 @@ import os
 
 from taskyard.disk.files import storage_error
 from taskyard.names import LARGEST_ID
+from taskyard.plain_file import open_plain
 
-_OPEN = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+_OPEN = os.O_RDWR | os.O_CREAT
 
 
 class Mark:
@@ -29,7 +30,7 @@ class Mark:
             found = os.fstat(self._fd) if self._fd >= 0 else None
             if found is None or not found.st_nlink:
                 self.close()
-                self._fd = os.open(self._path, _OPEN, 0o644)
+                self._fd = open_plain(self._path, _OPEN, 0o644)
                 found = os.fstat(self._fd)
             self._size = found.st_size
             return number_in(os.pread(self._fd, 64, 0))

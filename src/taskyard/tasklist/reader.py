@@ -10,12 +10,12 @@ before it counts as damage.
 from __future__ import annotations
 
 import os
-import stat
 import time
 import zlib
 
 from taskyard.disk.files import LARGEST_RECORD, storage_error
 from taskyard.names import is_id
+from taskyard.plain_file import open_plain
 from taskyard.tasklist.model import DamagedFile, Task
 from taskyard.tasklist.task_file import DeletedMark, Unreadable, document, task_from
 from taskyard.typed import NamedTuple
@@ -34,8 +34,6 @@ _FRESH_NS = 1_000_000_000
 
 #: Waits between two looks at a torn file: 31 ms in all, where an in-place write takes less than one.
 _TORN_WAITS = (0.001, 0.002, 0.004, 0.008, 0.016)
-
-_READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
 
 
 class Seen(NamedTuple):
@@ -163,21 +161,18 @@ def _look_of(found: os.stat_result) -> tuple[int, int, int, int]:
 
 def _look(path: str, task_id: str) -> Seen | None:
     try:
-        fd = os.open(path, _READ)
+        fd = open_plain(path)
     except FileNotFoundError:
         return None
     except OSError as error:
         return _closed(path, error)
     try:
         found = os.fstat(fd)
-        plain = stat.S_ISREG(found.st_mode)
-        data = os.pread(fd, min(found.st_size, LARGEST_RECORD) + 1, 0) if plain else b""
+        data = os.pread(fd, min(found.st_size, LARGEST_RECORD) + 1, 0)
     except OSError as error:
         raise storage_error(path, error) from error
     finally:
         os.close(fd)
-    if not plain:
-        return Seen(None, "it is no plain file", found, b"", {})
     if len(data) > LARGEST_RECORD:
         return Seen(None, f"it is larger than {LARGEST_RECORD:,} bytes", found, data, {})
     try:

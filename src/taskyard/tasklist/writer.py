@@ -25,6 +25,7 @@ from taskyard.disk import files
 from taskyard.disk.exchange import place, swap
 from taskyard.disk.journal import Journal
 from taskyard.errors import StorageError
+from taskyard.plain_file import open_plain
 from taskyard.tasklist.ledger import Ledger, Row, row_for
 from taskyard.tasklist.mark import Mark
 from taskyard.tasklist.model import Act, Lease, Task
@@ -42,7 +43,7 @@ if TYPE_CHECKING:
     from taskyard.tasklist.list_folder import ListFolder
 
 _to_json = json.JSONEncoder().encode
-_DRAFT = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
+_DRAFT = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
 
 
 class Write(NamedTuple):
@@ -143,7 +144,7 @@ class Writer:
         """Write a task's next content beside the list; nobody sees it there."""
         path = self.folder.draft(task_id)
         try:
-            fd = os.open(path, _DRAFT, 0o644)
+            fd = open_plain(path, _DRAFT, 0o644)
             try:
                 files.write_all(fd, data)
                 if self._sync:
@@ -192,7 +193,7 @@ class Writer:
         if not _is_as_read(write, temporary):
             swap(temporary, self.folder.task(write.id))
             raise Interfered(write.id)
-        os.unlink(temporary)
+        _discard(temporary)  # the change is made: what cannot be removed there is a leftover, not a failure
 
     def _remove(self, write: Write) -> None:
         path, temporary = self.folder.task(write.id), self.folder.draft(write.id)
@@ -202,10 +203,13 @@ class Writer:
             return  # another program removed it first: what we wanted
         except OSError as error:
             raise files.storage_error(path, error) from error
-        if not _is_as_read(write, temporary):
-            place(temporary, path)
-            raise Interfered(write.id)
-        os.unlink(temporary)
+        try:
+            if not _is_as_read(write, temporary):
+                place(temporary, path)
+                raise Interfered(write.id)
+        except OSError as error:
+            raise files.storage_error(path, error) from error
+        _discard(temporary)
 
 
 def _is_as_read(write: Write, path: str) -> bool:

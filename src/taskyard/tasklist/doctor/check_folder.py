@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 import stat
 
-from taskyard.disk.folder_lock import STALE_AFTER
-from taskyard.names import LARGEST_ID, is_id
+from taskyard.disk.folder_lock import AHEAD, STALE_AFTER
+from taskyard.names import LARGEST_ID, LAST_WITH_ROOM, is_id
+from taskyard.plain_file import open_plain
 from taskyard.tasklist.doctor.finding import Finding
 
 TYPE_CHECKING = False
@@ -29,6 +30,10 @@ def check_names(look: Look) -> Iterator[Finding]:
             yield Finding("foreign-file", file, why, "moves it aside")
         else:
             yield Finding("other-file", file, "It is no part of the list; Taskyard leaves it alone.")
+    for task_id in look.seen:
+        if int(task_id) > LAST_WITH_ROOM:
+            why = f"Id {task_id} leaves no room for others. Taskyard counts on from lower ids; Claude Code does not."
+            yield Finding("id-without-room", look.folder.task(task_id), why, f"`taskyard task rm {task_id}`", task_id)
 
 
 def check_locks(look: Look) -> Iterator[Finding]:
@@ -45,7 +50,7 @@ def check_locks(look: Look) -> Iterator[Finding]:
             yield Finding(
                 "foreign-lock", file, "It is no folder, so nobody can take or free this lock.", "moves it aside"
             )
-        elif os.listdir(file):
+        elif _listed(file):
             yield Finding("foreign-lock", file, "It is not empty, so nobody can free this lock.", "moves it aside")
         elif reason := stale(look, found):
             yield Finding("stale-lock", file, reason, "frees it")
@@ -60,6 +65,8 @@ def stale(look: Look, found: os.stat_result) -> str | None:
     age = look.at - found.st_mtime
     if found.st_mode & stat.S_ISVTX and look.is_quiet:
         return "A Taskyard that died left it."
+    if age < -AHEAD:
+        return f"Its time is {-age:.0f} s ahead of the clock, so it would never count as abandoned."
     return f"It was last touched {age:.0f} s ago; the living touch theirs." if age > STALE_AFTER else None
 
 
@@ -74,8 +81,8 @@ def check_mark(look: Look) -> Iterator[Finding]:
     if not text.strip().isdigit():
         why = f"It says {text[:20].decode('ascii', 'replace')!r}, which counts as 0."
         yield Finding("bad-mark", file, why, f"writes {highest}")
-    elif len(text.strip()) > 9 or int(text) > LARGEST_ID:
-        why = f"It says {text[:20].decode('ascii')}, but ids end at {LARGEST_ID}: no task can be made."
+    elif len(text.strip()) > 9 or int(text) > LAST_WITH_ROOM:
+        why = f"It says {text[:20].decode('ascii')}, which leaves no room for new ids. Taskyard ignores it."
         yield Finding("impossible-mark", file, why, f"writes {highest}, the highest id that is known")
     elif max(int(text), highest_on_disk(look)) < highest:
         why = f"It says {int(text)}, but id {highest} was given out before: another program might give it again."
@@ -84,13 +91,13 @@ def check_mark(look: Look) -> Iterator[Finding]:
 
 def highest_on_disk(look: Look) -> int:
     """The highest id there is a file for."""
-    return max(map(int, look.seen), default=0)
+    return max((number for number in map(int, look.seen) if number <= LAST_WITH_ROOM), default=0)
 
 
 def highest_known(look: Look) -> int:
     """The highest id that anything remembers."""
-    remembered = (*look.rows, *look.log.last)
-    return max(highest_on_disk(look), look.older_highest, *(int(task_id) for task_id in remembered))
+    remembered = [number for number in map(int, (*look.rows, *look.log.last)) if number <= LAST_WITH_ROOM]
+    return max(highest_on_disk(look), look.older_highest, *remembered)
 
 
 def check_drafts(look: Look) -> Iterator[Finding]:
@@ -130,7 +137,7 @@ def check_place(look: Look) -> Iterator[Finding]:
 
 def _start_of(file: str) -> bytes:
     try:
-        fd = os.open(file, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK)
+        fd = open_plain(file)
     except OSError:
         return b""
     try:

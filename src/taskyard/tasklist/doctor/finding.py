@@ -34,6 +34,7 @@ KINDS: Mapping[str, Kind] = {
     "dangling-blocker": Kind("A dependency on a task that is not there", can_fix=True, is_safe=True),
     "held-task": Kind("A task set aside after losing its holder too often", can_fix=True),
     "foreign-file": Kind("A name that no task can have", can_fix=True),
+    "id-without-room": Kind("A task whose id leaves no room for others"),
     "other-file": Kind("A file of somebody else's", is_note=True),
     "damaged-older-list": Kind("The older tasks.json cannot be read"),
     "stale-lock": Kind("A lock that a dead program left", can_fix=True, is_safe=True),

@@ -12,11 +12,12 @@ import os
 
 from taskyard.clock import now_ms
 from taskyard.disk.files import storage_error
-from taskyard.disk.journal import Journal
+from taskyard.disk.journal import Journal, parsed
 from taskyard.disk.kernel_lock import RangeLock
 from taskyard.disk.mounts import is_network
 from taskyard.errors import Busy, StorageError
 from taskyard.names import LARGEST_ID, is_id
+from taskyard.plain_file import open_plain
 from taskyard.shapes import as_list, as_object
 from taskyard.tasklist.ledger import Ledger, Row
 from taskyard.tasklist.task_file import DeletedMark, Unreadable, task_from
@@ -127,12 +128,15 @@ def _hold_still(folder: ListFolder) -> tuple[RangeLock | None, Busy | None]:
 
 def _entries(path: str) -> dict[str, os.stat_result]:
     found: dict[str, os.stat_result] = {}
-    with os.scandir(path) as entries:
-        for entry in entries:
-            try:
-                found[entry.name] = entry.stat(follow_symlinks=False)
-            except FileNotFoundError:
-                continue  # gone since the folder was read
+    try:
+        with os.scandir(path) as entries:
+            for entry in entries:
+                try:
+                    found[entry.name] = entry.stat(follow_symlinks=False)
+                except FileNotFoundError:
+                    continue  # gone since the folder was read
+    except OSError as error:
+        raise storage_error(path, error) from error
     return dict(sorted(found.items(), key=lambda pair: (len(pair[0]), pair[0])))
 
 
@@ -170,13 +174,11 @@ def _log(folder: str, segments: Mapping[int, int]) -> Log:
     last: dict[str, int] = {}
     states: dict[str, object] = {}
     present: set[str] = set()
-    readable = 0
     try:
         without_effect = _without_effect(entry for at, entry in journal.since(0) if at < end)
         for at, entry in journal.since(0):
             if at >= end:
                 break
-            readable += 1
             tasks = as_object(entry.get("tasks")) or {}
             for task_id in (*tasks, *(as_object(entry.get("damaged")) or {})):
                 if (at, None) in without_effect or (at, task_id) in without_effect or not is_id(task_id):
@@ -186,26 +188,32 @@ def _log(folder: str, segments: Mapping[int, int]) -> Log:
                 if tasks.get(task_id) is not None:
                     states[task_id] = tasks[task_id]
                     present.add(task_id)
-        lines = sum(_lines(os.path.join(folder, f"{base}.jsonl"), size) for base, size in segments.items())
-    except StorageError:
+        torn = sum(_torn(journal, base, size) for base, size in segments.items())
+    except (StorageError, FileNotFoundError):
         return Log({}, frozenset(), {}, 0)
     known = {task_id: task for task_id, raw in states.items() if (task := _task(task_id, raw))}
-    return Log(last, frozenset(present), known, lines - readable)
+    return Log(last, frozenset(present), known, torn)
 
 
-def _lines(path: str, size: int) -> int:
-    """How many lines with something in them a segment had when it was `size` bytes long."""
-    count = position = 0
+def _torn(journal: Journal, base: int, size: int) -> int:
+    """How many lines that count cannot be read in a segment of `size` bytes; those beyond its limit are no loss."""
+    lines = [line for at, line in journal.lines(base) if at < base + size]
+    unreadable = sum(line is None or parsed(line) is None for line in lines)
+    return unreadable + (size <= journal.limit and _ends_torn(journal.path(base), size))
+
+
+def _ends_torn(path: str, size: int) -> bool:
+    """Whether a segment of `size` bytes ended in the middle of a line."""
+    if size == 0:
+        return False
     try:
-        with os.fdopen(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC), "rb") as file:
-            for line in file:
-                if position >= size:
-                    break
-                count += line != b"\n"
-                position += len(line)
+        fd = open_plain(path)
+        try:
+            return os.pread(fd, 1, size - 1) != b"\n"
+        finally:
+            os.close(fd)
     except OSError as error:
         raise storage_error(path, error) from error
-    return count
 
 
 def _without_effect(entries: Iterable[Mapping[str, object]]) -> set[tuple[int, str | None]]:

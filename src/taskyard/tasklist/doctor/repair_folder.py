@@ -8,9 +8,9 @@ import stat
 import time
 
 from taskyard.disk import files as disk
-from taskyard.disk.folder_lock import STALE_AFTER
+from taskyard.disk.folder_lock import STALE_AFTER, free_abandoned
 from taskyard.errors import Damaged, StorageError
-from taskyard.names import LARGEST_ID, is_id
+from taskyard.names import LAST_WITH_ROOM, is_id
 from taskyard.tasklist.doctor.finding import Finding, Repair
 
 TYPE_CHECKING = False
@@ -27,7 +27,12 @@ class FolderRepairs:
         self._keep = keep
 
     def stale_lock(self, finding: Finding) -> Repair | None:
-        """Free a lock of the dead, under the kernel lock that guards the same target."""
+        """Free a lock of the dead, under the kernel lock that guards the same target.
+
+        One whose time is ahead of the clock is watched for as long as a living holder may leave it untouched.
+        """
+        if not free_abandoned(finding.file):
+            return None  # its holder lives
         name = os.path.basename(finding.file).removesuffix(".lock")
         task_id = name.removesuffix(".json")
         with self._files.hold([task_id] if is_id(task_id) else (), whole=True):
@@ -66,8 +71,8 @@ class FolderRepairs:
         with self._files.hold(whole=True):
             known = [self._files.writer.ledger.highest(), self._files.tasks.highest_consolidated()]
             was = self._mark_now()
-            highest = max(0, *known, *(number for number in folder.ids_on_disk() if number <= LARGEST_ID))
-            if was is not None and was <= LARGEST_ID:
+            highest = max(0, *known, *(number for number in folder.ids_on_disk() if number <= LAST_WITH_ROOM))
+            if was is not None and was <= LAST_WITH_ROOM:
                 highest = max(highest, was)
             kept = None
             if os.path.lexists(folder.mark):
