@@ -13,8 +13,8 @@ from contextvars import ContextVar
 
 from taskyard.errors import BadName, BadValue
 from taskyard.names import folder_name
-from taskyard.typed import NamedTuple
 from taskyard.plain_file import read_plain
+from taskyard.typed import NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

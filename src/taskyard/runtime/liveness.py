@@ -7,9 +7,9 @@ import os
 import struct
 
 from taskyard.disk.processes import stat_fields
+from taskyard.plain_file import open_plain
 from taskyard.runtime.keeper.control import name_of_keeper
 from taskyard.runtime.keeper.signals import signal
-from taskyard.plain_file import open_plain
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

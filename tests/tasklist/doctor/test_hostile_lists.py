@@ -108,7 +108,15 @@ def test_doctor_repairs_a_mark_without_room(plan: Path) -> None:
 @pytest.mark.req("L-11")
 def test_a_full_segment_is_no_dead_writer(plan: Path) -> None:
     log = plan / ".taskyard" / "log" / "0.jsonl"
-    entry = {"at": 1, "by": None, "cause": "update", "via": "api", "prev": {}, "tasks": {}, "note": "x" * SEGMENT_SIZE}
+    entry: dict[str, object] = {
+        "at": 1,
+        "by": None,
+        "cause": "update",
+        "via": "api",
+        "prev": {},
+        "tasks": {},
+        "note": "x" * SEGMENT_SIZE,
+    }
     with log.open("ab") as file:
         file.write(b"\n" + json.dumps(entry).encode() + b"\n")
     assert taskyard("task", "add", "two").code == 0  # written behind the end of the full segment, and again to the next
