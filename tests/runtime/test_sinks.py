@@ -5,7 +5,10 @@ from __future__ import annotations
 import hmac
 import json
 import os
+import signal
+import socket
 import threading
+import time
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
@@ -14,13 +17,23 @@ from typing import NamedTuple
 import pytest
 
 from support.ended_jobs import notice
+from support.jobs import marked
 from support.wait import until
 from taskyard import config, paths
 from taskyard.errors import BadValue, Damaged, NotFound
 from taskyard.kinds.shell import Shell
+from taskyard.runtime import sink_delivery
 from taskyard.runtime.jobs import Jobs
 from taskyard.runtime.notice import to_json
-from taskyard.runtime.sink_delivery import BACK_OFF, post, run_sink_command, show_on_desktop, tell, write_terminal
+from taskyard.runtime.sink_delivery import (
+    BACK_OFF,
+    SENDERS,
+    post,
+    run_sink_command,
+    show_on_desktop,
+    tell,
+    write_terminal,
+)
 from taskyard.runtime.sinks import Sinks, load_sinks, start_sinks
 
 pytestmark = pytest.mark.req("N-08")
@@ -254,3 +267,83 @@ def test_a_sink_that_fails_is_noted_and_hinders_no_other(home: str, tmp_path: Pa
     assert f"{one.id} bell" in Path(home, "sinks.log").read_text("utf-8")
     with pytest.raises(NotFound):
         tell(str(path))
+
+
+class Dripping:
+    """A webhook that never ends its answer: a header byte every fifth of a second, for as long as it is asked."""
+
+    def __init__(self) -> None:
+        self.connections = 0
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.url = f"http://127.0.0.1:{self._listener.getsockname()[1]}/hook"
+        self._over = threading.Event()
+        self._threads = [threading.Thread(target=self._accept)]
+        self._threads[0].start()
+
+    def _accept(self) -> None:
+        while True:
+            try:
+                connection, _ = self._listener.accept()
+            except OSError:
+                return
+            self.connections += 1
+            self._threads.append(threading.Thread(target=self._drip, args=(connection,)))
+            self._threads[-1].start()
+
+    def _drip(self, connection: socket.socket) -> None:
+        with connection:
+            try:
+                connection.sendall(b"HTTP/1.1 200 OK\r\nX-Slow: ")
+                while not self._over.wait(0.2):
+                    connection.sendall(b"x")
+            except OSError:
+                pass
+
+    def close(self) -> None:
+        self._over.set()
+        self._listener.shutdown(socket.SHUT_RDWR)
+        self._listener.close()
+        for thread in self._threads:
+            thread.join()
+
+
+@pytest.fixture
+def dripping() -> Iterator[Dripping]:
+    found = Dripping()
+    yield found
+    found.close()
+
+
+def test_a_webhook_that_drips_its_answer_is_given_up_in_bounded_time(
+    dripping: Dripping, home: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sink_delivery, "ANSWER_TIMEOUT", 0.5)
+    monkeypatch.setattr(sink_delivery, "BACK_OFF", (0.0,))
+    began = time.monotonic()
+
+    with pytest.raises(RuntimeError, match=r"given up after 2 tries: no answer within 0\.5 s"):
+        post(dripping.url, "secret", notice(home))
+
+    assert time.monotonic() - began < 5 and dripping.connections == 2
+
+
+def test_ends_of_many_jobs_keep_few_processes_at_a_webhook_that_drips(dripping: Dripping, home: str) -> None:
+    configured(f'[sinks]\nwebhook = "{dripping.url}"\nwebhook_secret = "s"')
+    jobs = Jobs(home)
+    ended = [jobs.start(Shell("true")).id for _ in range(10)]
+    for job_id in ended:
+        jobs.wait(job_id, timeout=20)
+
+    def senders() -> list[int]:
+        return [pid for pid in marked("__sinks") if f"{home}/sinks" in Path(f"/proc/{pid}/cmdline").read_text("utf-8")]
+
+    def waiting() -> int:
+        return sum(name.endswith(".webhook") for name in os.listdir(f"{home}/sinks"))
+
+    try:
+        until(lambda: os.path.isdir(f"{home}/sinks"))
+        until(lambda: waiting() == len(ended) - SENDERS and len(senders()) == SENDERS, timeout=20)
+    finally:
+        for pid in senders():
+            os.kill(pid, signal.SIGKILL)
+        jobs.close()
