@@ -8,7 +8,7 @@ import select
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -18,8 +18,11 @@ from support.job_cli import ended, is_running, job, started
 from support.jobs import kill_keeper
 from support.wait import until
 from taskyard import paths
-from taskyard.cli.complete import candidates
+from taskyard.cli.command import Command, Found, Row, load
+from taskyard.cli.complete import _KINDS, candidates
 from taskyard.cli.completions import SCRIPTS
+from taskyard.cli.main import COMMANDS
+from taskyard.cli.parser import Parser
 from taskyard.runtime.jobs import Jobs
 
 pytestmark = pytest.mark.req("T-05")
@@ -221,3 +224,35 @@ def test_every_script_asks_for_candidates_with_the_words_as_arguments(shell: str
 
     assert "__complete -- " in script and script == SCRIPTS[shell]
     assert taskyard("completions", "tcsh").code == 2
+
+
+def test_only_a_list_is_completed_by_the_names_of_lists() -> None:
+    assert "x" in words("agent", "P", "--list", "")
+    for option in ("--engine", "--name", "--model", "--command"):
+        assert "x" not in words("agent", "P", option, ""), option
+    assert "command" in words("agent", "P", "--engine", "")
+    assert "damaged-task" in words("doctor", "--fix", "")
+    assert "x" not in words("doctor", "--fix", "")
+
+
+def test_no_option_of_any_command_takes_names_of_lists_for_something_else() -> None:
+    wrong = [
+        (*found.words, action.option_strings or action.dest)
+        for found in every_command()
+        for action in Parser(found).known
+        if _KINDS.get(str(action.metavar)) == "lists" and "list" not in action.dest and found.words[0] != "lists"
+    ]
+    assert wrong == []
+
+
+def every_command() -> Iterator[Found]:
+    def below(table: Mapping[str, Row], lead: tuple[str, ...]) -> Iterator[Found]:
+        for name, row in table.items():
+            inner = load(row)
+            here = (*lead, name) if name else lead
+            if isinstance(inner, Command):
+                yield Found(here, inner, row.help)
+            else:
+                yield from below(inner, here)
+
+    yield from below(COMMANDS, ())

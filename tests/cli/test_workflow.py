@@ -153,3 +153,42 @@ def test_runs_are_completed(file: str) -> None:
 
     assert f"{job}\t" in taskyard("__complete", "--", "workflow", "resume", "").out
     assert "--failed" in taskyard("__complete", "--", "workflow", "resume", "--").out
+
+
+@pytest.mark.req("K-05")
+def test_a_run_says_which_file_it_goes_on_with_and_takes_a_changed_one_on_request(file: str) -> None:
+    run = taskyard("workflow", "run", "-d", file).out.strip()
+    assert ended(run)["status"] == "failed"
+    old = taskyard("workflow", "show", run, "--json").data
+    assert (old["file"], old["changed"]) == (file, False)
+
+    same = process("workflow", "resume", "--failed", run)
+    assert f"Run {run} goes on with {file}, sha256 {old['sha256'][:12]}." in same.err
+    assert "changed" not in same.err
+
+    Path(file).write_text(CI.replace('test "$WHO" = ada', "true").replace("built", "anew"), encoding="utf-8")
+    before = process("workflow", "resume", "--failed", run)
+    assert before.code == 1
+    assert f"{file} has changed since the run began" in before.err and "--new" in before.err
+    after = process("workflow", "resume", "--failed", "--new", run)
+    assert (after.code, "has changed" in after.err) == (0, False), after
+    shown = taskyard("workflow", "show", run, "--json").data
+    assert [step["status"] for step in shown["steps"]] == ["completed"] * 3
+    assert (shown["changed"], shown["sha256"] != old["sha256"]) == (False, True)
+
+
+@pytest.mark.req("K-05")
+def test_runs_are_listed_with_how_they_stand(file: str) -> None:
+    assert taskyard("workflow", "list").out == "No runs of workflows.\n"
+    bad = taskyard("workflow", "run", "-d", file).out.strip()
+    ended(bad)
+    good = taskyard("workflow", "run", "-d", file, "--env", "WHO=ada").out.strip()
+    ended(good)
+
+    listed = taskyard("workflow", "list", "--json").data
+
+    assert [(one["run"], one["status"], one["completed"]) for one in listed] == [
+        (good, "completed", 3),
+        (bad, "failed", 1),
+    ]
+    assert f"{bad}  failed  ci  1 of 3 steps" in taskyard("workflow", "list").out

@@ -122,5 +122,5 @@ def test_a_server_that_is_not_there_and_a_token_that_is_not_set_are_told(jobs: J
 @pytest.mark.req("K-06")
 def test_without_the_client_it_is_refused_with_what_to_install(jobs: Jobs, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    with pytest.raises(MissingExtra, match=r"taskyard\[mcp\]"):
+    with pytest.raises(MissingExtra, match=r"\[mcp\]"):
         jobs.start(Monitor(mcp_command="server", logs="info"))

@@ -28,9 +28,9 @@ if TYPE_CHECKING:
 def _arguments(parser: Parser) -> None:
     parser.add("prompt", metavar="PROMPT", help="What it is to do; - reads it from standard input.")
     parser.add("-d", "--detach", action="store_true", help="Leave it in the background, and print its id.")
-    parser.add("--engine", default="", metavar="NAME", help="What it runs on: see `taskyard engines`.")
+    parser.add("--engine", default="", metavar="ENGINE", help="What it runs on: see `taskyard engines`.")
     parser.add("--command", default="", metavar="CMD", help="The program of an engine that is one, with its words.")
-    parser.add("--model", metavar="NAME", help="The model, where the engine lets one choose.")
+    parser.add("--model", metavar="MODEL", help="The model, where the engine lets one choose.")
     parser.add("--type", metavar="TYPE", dest="agent_type", help="What hooks match on; general-purpose if not given.")
     parser.add("--name", metavar="NAME", help="The name it acts under; its job's id if not given.")
     parser.add("--description", metavar="TEXT", help="What people see, if not the prompt's first line.")

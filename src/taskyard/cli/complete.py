@@ -27,9 +27,8 @@ if TYPE_CHECKING:
 
     Candidate = tuple[str, str]  #: what to insert, and what it means
 
-#: What a value is, where the name of its argument tells; `None` leaves it to the shell (files).
+#: What a value is, where the name of its argument tells. Others, such as NAME for a new name, are left to the shell.
 _KINDS = {
-    "NAME": "lists",
     "AGENT": "agents",
     "LIST": "lists",
     "WORD": "labels",
@@ -42,6 +41,7 @@ _KINDS = {
     "CALLER": "callers",
     "SKILL": "skills",
     "REMOTE": "remotes",
+    "PROBLEM": "problems",
 }
 
 #: The same for the options that may stand before any command.
@@ -211,10 +211,8 @@ def _known(kind: str, words: Sequence[str], verb: str) -> Iterable[Candidate]:
         from taskyard.cli import complete_a2a
 
         return complete_a2a.callers() if kind == "callers" else complete_a2a.skills()
-    if kind == "remotes":
-        from taskyard.remote.remotes import remotes
-
-        return [(one.name, f"{one.backend} {one.url}") for one in remotes(report=lambda _name, _error: None).values()]
+    if kind in ("problems", "remotes"):
+        return _problems() if kind == "problems" else _remotes()
     if kind not in ("ids", "agents", "labels"):
         return []
     listing = _listing(words)
@@ -228,6 +226,19 @@ def _known(kind: str, words: Sequence[str], verb: str) -> Iterable[Candidate]:
 
     names = {task.owner for task in listing if task.owner} | members(words)
     return [(name, "") for name in sorted(names | {name for name in [os.environ.get("TASKYARD_AGENT")] if name})]
+
+
+def _problems() -> list[Candidate]:
+    """What `doctor --fix` repairs by name."""
+    from taskyard.tasklist.doctor.finding import KINDS
+
+    return [(name, found.about) for name, found in KINDS.items() if found.can_fix]
+
+
+def _remotes() -> list[Candidate]:
+    from taskyard.remote.remotes import remotes
+
+    return [(one.name, f"{one.backend} {one.url}") for one in remotes(report=lambda _name, _error: None).values()]
 
 
 def _suits(task: Task, verb: str) -> bool:

@@ -24,7 +24,7 @@ def _arguments(parser: Parser) -> None:
     parser.add(
         "--fix",
         nargs="*",
-        metavar="NAME",
+        metavar="PROBLEM",
         help="Repair what can lose nothing; with names, those findings instead. Originals are kept.",
     )
 

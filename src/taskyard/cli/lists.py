@@ -84,7 +84,7 @@ def _lines(found: list[ListFacts]) -> Iterator[str]:
 
 
 def _use_arguments(parser: Parser) -> None:
-    parser.add("name", metavar="NAME", help="The list; need not exist yet.")
+    parser.add("name", metavar="LIST", help="The list; need not exist yet.")
     parser.add("--shell", choices=("bash", "zsh", "fish"), default="bash", help="For which shell; bash if not given.")
     parser.add("--existing", action="store_true", help="Only a list that exists already.")
 

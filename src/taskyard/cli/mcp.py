@@ -22,7 +22,7 @@ _TRACED = ("TASKYARD_OTEL", "OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_T
 
 
 def _arguments(parser: Parser) -> None:
-    parser.add("--agent", metavar="NAME", help="The name the client acts under; its own if not given.")
+    parser.add("--agent", metavar="AGENT", help="The name the client acts under; its own if not given.")
     parser.add(
         "--http",
         metavar="ADDR",

@@ -158,7 +158,7 @@ class Parser(argparse.ArgumentParser):
     def _add_common(self) -> None:
         add = self.add_argument_group("options of every command").add_argument
         self.common = (
-            add("--list", metavar="NAME", help="The list, if not the project's own."),
+            add("--list", metavar="LIST", help="The list, if not the project's own."),
             add("--by", metavar="AGENT", help="Who acts; TASKYARD_AGENT if not given."),
             add("--tasks-dir", metavar="DIR", help="The folder of lists; Claude Code's if not given."),
             add("--json", dest="as_json", action="store_true", help="Answer in JSON, errors too."),

@@ -11,7 +11,7 @@ import os
 import sys
 
 from taskyard import config, kinds, paths
-from taskyard.errors import BadValue
+from taskyard.errors import BadValue, TaskyardError
 from taskyard.kinds.checks import check_run
 from taskyard.kinds.shell import Shell
 from taskyard.names import check_number
@@ -49,6 +49,7 @@ class Workflow(NamedTuple):
     resumes: str | None = None  #: the run to go on with; a new one if not given
     timeout: float | None = None  #: seconds for this job's part of the run; the definition's if not given
     again: bool = False  #: then also with steps that failed, and what was skipped for them
+    source: str | None = None  #: the file the definition was read from
 
     @property
     def type(self) -> str:
@@ -68,25 +69,56 @@ class Workflow(NamedTuple):
             BadWorkflow: it is none; says what, where and on which line.
             MissingExtra: it is YAML, and nothing here reads that.
         """
-        return cls(reading.read_file(str(os.fspath(path)), has_agents=_has_agents())[1], env or {})
+        file = os.path.abspath(str(os.fspath(path)))
+        return cls(reading.read_file(file, has_agents=_has_agents())[1], env or {}, source=file)
 
     @classmethod
-    def resume(cls, job_id: str, *, failed: bool = False, home: str | None = None) -> Self:
+    def resume(
+        cls,
+        job_id: str,
+        *,
+        failed: bool = False,
+        home: str | None = None,
+        file: str | os.PathLike[str] | None = None,
+    ) -> Self:
         """What goes on with a run, named by its id or by any job that worked on it.
+
+        It goes on with the definition it began with, whatever became of the file since.
 
         Args:
             job_id: The run, or the job.
             failed: Also run again what failed, and what was skipped because of it.
             home: `$TASKYARD_HOME`, if not that of this process.
+            file: Use the definition in this file from now on. Steps that are completed stay so, by their ids.
 
         Raises:
+            BadWorkflow: the file holds none.
             JobNotFound, BadJobId: there is no such run.
             Conflict: somebody works on it, or nothing is left to do.
         """
         from taskyard.workflows.finding import unfinished
 
-        run_id, wanted = unfinished(home or paths.home(), job_id, failed=failed)
+        new = cls.read(file) if file is not None else None
+        changes = {} if new is None else {"definition": new.definition, "source": new.source}
+        run_id, wanted = unfinished(home or paths.home(), job_id, failed=failed, changes=changes)
         return cls.from_json({**wanted, "resumes": run_id, "again": failed})
+
+    @property
+    def sha256(self) -> str:
+        """What tells this definition from a changed one."""
+        import hashlib
+        import json
+
+        return hashlib.sha256(json.dumps(self.definition, sort_keys=True).encode("ascii")).hexdigest()
+
+    def has_changed(self) -> bool | None:
+        """Whether the file holds another definition by now; None if there is no such file, or no workflow in it."""
+        if self.source is None:
+            return None
+        try:
+            return type(self).read(self.source).sha256 != self.sha256
+        except TaskyardError:
+            return None
 
     def wanted(self) -> Wanted:
         """What its keeper is asked for.
@@ -157,6 +189,8 @@ async def _run(spec: Workflow, context: JobContext, run: Run, workflow: Definiti
     settings = config.load()
     if not run.jobs():
         run.note("workflow", wanted=spec._asdict())
+    elif run.wanted().get("definition") != spec.definition:
+        run.note("workflow", wanted=spec._replace(again=False)._asdict())
     run.note("run", job=context.id)
     if spec.again and (again := plan.to_do_again(workflow, run.states(step.id for step in workflow.steps))):
         run.note("again", steps=again)

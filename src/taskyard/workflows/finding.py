@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 from taskyard.errors import BadJobId, BadValue, Conflict, JobNotFound, OutputGone
 from taskyard.runtime.ending import read
 from taskyard.runtime.folder import JobFolder
@@ -82,8 +84,21 @@ def _as_left(home: str, state: StepState) -> StepState:
     return StepState(COMPLETED if is_good else FAILED, job.id, job.end.exit_code, why="ended unnoticed")
 
 
-def unfinished(home: str, job_id: str, *, failed: bool) -> tuple[str, dict[str, object]]:
-    """The id of a run that somebody may go on with, and what it was asked for.
+def all_runs(home: str) -> list[Run]:
+    """Every run that is known, the one touched last first."""
+    try:
+        with os.scandir(f"{home}/workflows") as entries:
+            found = [(entry.stat().st_mtime, entry.name) for entry in entries if is_job_id(entry.name)]
+    except FileNotFoundError:
+        return []
+    runs = (Run(home, name) for _, name in sorted(found, reverse=True))
+    return [run for run in runs if run.is_there() and run.jobs()]
+
+
+def unfinished(
+    home: str, job_id: str, *, failed: bool, changes: Mapping[str, object] | None = None
+) -> tuple[str, dict[str, object]]:
+    """The id of a run that somebody may go on with, and what it was asked for, with `changes` to that.
 
     Raises:
         Conflict: somebody works on it, or nothing is left to do.
@@ -93,6 +108,7 @@ def unfinished(home: str, job_id: str, *, failed: bool) -> tuple[str, dict[str, 
         worker = worker_of(home, run, job_id)
         if worker is not None:
             raise Conflict(f"Job {worker.id} works on the run {run.id}: `taskyard wait {worker.id}`.")
+        wanted = {**wanted, **(changes or {})}
         workflow, _ = reading.check(wanted.get("definition"), has_agents=True)
         states = standing(run, workflow)
         if all(state.is_over for state in states.values()):

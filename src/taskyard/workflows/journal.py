@@ -3,7 +3,7 @@ What happened in a run, on disk: `$TASKYARD_HOME/workflows/<run>/`. Any process 
 
 A run has the id of the job that began it. Entries are only ever added:
 
-    workflow    what is to be done, once                   run     a job takes the run up
+    workflow    what is to be done; the last one counts     run     a job takes the run up
     begin       a step, and the id its job is going to     end     how a step ended
                 have: written before there is such a job   skip    a step does not run, and why
     again       steps that get another chance              done    the run is over
@@ -79,7 +79,7 @@ class Run:
         Raises:
             Damaged: it does not say.
         """
-        for entry in self.entries():
+        for entry in reversed(self.entries()):
             if entry.get("do") == "workflow" and (found := as_object(entry.get("wanted"))) is not None:
                 return found
         raise Damaged(self.path, "it does not say what the workflow is")

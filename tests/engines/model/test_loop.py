@@ -147,10 +147,25 @@ def test_a_provider_that_says_nothing_is_given_up(tmp_path: Path, monkeypatch: p
 
 
 @pytest.mark.req("K-02")
-def test_a_model_that_tries_every_tool_is_answered_by_each(tmp_path: Path) -> None:
-    """pydantic-ai's TestModel, with the tools of our own server, which is started for it."""
+def test_the_model_of_trials_changes_nothing(tmp_path: Path) -> None:
+    folder = tmp_path / "project"
+    folder.mkdir()
     watched = Watched()
-    said = work(Model(), "go", tmp_path, model="test", watched=watched, own_tools=True)
+    said = work(Model(), "go", folder, model="test", watched=watched, own_tools=True)
+
+    assert said.error == ""
+    assert [name for name, _ in watched.tools] == ["TaskList"]
+    assert list(folder.iterdir()) == []
+    assert work(Model(), "go", folder, model="test", watched=Watched()).error == ""
+
+
+@pytest.mark.req("K-02")
+def test_a_model_that_tries_every_tool_is_answered_by_each(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """pydantic-ai's TestModel, with the tools of our own server, which is started for it."""
+    (tmp_path / "eager.py").write_text("from pydantic_ai.models.test import TestModel\nmodel = TestModel()\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    watched = Watched()
+    said = work(Model(), "go", tmp_path, model="python:eager:model", watched=watched, own_tools=True)
 
     assert said.error == ""
     used = {name for name, _ in watched.tools}

@@ -32,21 +32,25 @@ def _arguments(parser: Parser) -> None:
 
 
 def _run(args: Args) -> int:
-    about: dict[str, object] = {"run": None, "job": None}
+    about: dict[str, object] = {"run": None, "job": None, "file": None, "sha256": None, "changed": None}
     if is_job_id(args.what) and not os.path.lexists(args.what):
         from taskyard.workflows.finding import as_left, find, standing, worker_of
 
         home = paths.home()
         run, wanted = find(home, args.what)
-        workflow = Workflow.from_json(wanted).checked()
+        spec = Workflow.from_json(wanted)
+        workflow = spec.checked()
         worker = worker_of(home, run, args.what)
         states = standing(run, workflow)
         if worker is None:
             states = as_left(home, states)
-        about = {"run": run.id, "job": None if worker is None else worker.id}
+        about |= {"run": run.id, "job": None if worker is None else worker.id}
+        about |= {"file": spec.source, "sha256": spec.sha256, "changed": spec.has_changed()}
         run.close()
     else:
-        workflow = Workflow.read(args.what).checked()
+        spec = Workflow.read(args.what)
+        workflow = spec.checked()
+        about |= {"file": spec.source, "sha256": spec.sha256, "changed": False}
         states = {step.id: StepState() for step in workflow.steps}
     steps = [_step_json(step, states[step.id]) for step in workflow.steps]
     graph = drawn(workflow, states, args.graph) if args.graph else None
@@ -77,6 +81,9 @@ def _lines(
     run = f", run {about['run']}" if about["run"] else ""
     worker = f" (job {about['job']} works on it)" if about["job"] else ""
     yield f"{safe(workflow.name)}{run}{worker}"
+    if about["run"] and about["file"]:
+        changed = ", which has changed since" if about["changed"] else ""
+        yield f"  from {safe(str(about['file']))}{changed}"
     widest = max(width(step.id) for step in workflow.steps)
     for step in workflow.steps:
         state = states[step.id]

@@ -42,7 +42,7 @@ from taskyard.engines import quiet
 from taskyard.engines.engine import Brief, RateLimit, Said
 from taskyard.engines.model.finishing import fault_in
 from taskyard.engines.model.patience import Patient
-from taskyard.engines.model.providers import OWN
+from taskyard.engines.model.providers import OWN, TRIAL
 from taskyard.engines.model.tools import MOST_FAULTS, ToolsLost, file_tools, own_tools
 from taskyard.engines.speech import LONGEST_ANSWER, Speech
 
@@ -58,6 +58,9 @@ _LONGEST_RESULT, _LONGEST_WHY = 20_000, 1_000
 
 #: What no second try makes better.
 _FINAL = (ModelRequestRejectedError, ModelQuotaExceededError, ContentFilterError, UsageLimitExceeded)
+
+#: What the model of trials calls: a tool that only reads.
+_TRIED = ("TaskList",)
 
 _INSTRUCTIONS = """\
 You are an agent that works on its own, in the background, in the folder {folder}. Nobody watches: do what you are asked
@@ -77,7 +80,7 @@ async def run(brief: Brief, watcher: Watcher, memory: Memory) -> Said:
     """What came of it. The conversation in `memory` is the one to go on with."""
     quiet.keep_libraries_quiet()
     try:
-        model = _model(brief.model or "")
+        model = _model(brief.model or "", own_tools=brief.own_tools)
     except (UserError, ImportError, AttributeError, TypeError, ValueError) as error:
         return Said(error=f"the model {brief.model} cannot be used: {str(error)[:_LONGEST_WHY]}")
     files = file_tools(brief.cwd)
@@ -213,13 +216,17 @@ def _given(event: FunctionToolCallEvent) -> dict[str, Any]:
         return {"text": str(event.part.args)[:_LONGEST_WHY]}
 
 
-def _model(name: str) -> Model:
-    """The model of a name.
+def _model(name: str, *, own_tools: bool) -> Model:
+    """The model of a name. That of trials calls only the one tool of ours that changes nothing, if it has ours.
 
     Raises:
         UserError, ImportError, AttributeError, TypeError, ValueError: it cannot be had, and why.
     """
     lead, _, place = name.partition(":")
+    if name == TRIAL:
+        from pydantic_ai.models.test import TestModel
+
+        return TestModel(call_tools=list(_TRIED) if own_tools else [])
     if lead != OWN:
         return infer_model(name)
     from importlib import import_module
