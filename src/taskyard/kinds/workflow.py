@@ -17,7 +17,7 @@ from taskyard.kinds.shell import Shell
 from taskyard.names import check_number
 from taskyard.places import folder_for_others
 from taskyard.runtime import here
-from taskyard.runtime.kind import Outcome, Wanted
+from taskyard.runtime.kind import Outcome, Wanted, letter_of
 from taskyard.shapes import as_object, as_text
 from taskyard.typed import NamedTuple
 from taskyard.workflows import expressions, reading
@@ -272,7 +272,7 @@ class _StepJob(NamedTuple):
 
     @property
     def letter(self) -> str:
-        return self.inner.letter
+        return letter_of(self.inner)
 
     def wanted(self) -> Wanted:
         return self.inner.wanted()._replace(

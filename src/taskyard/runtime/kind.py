@@ -2,7 +2,7 @@
 The interface of every kind of background job, on one screen.
 
 A kind is one module in `taskyard.kinds` with one record: what to do, as data. It has a `type` (as records name it), a
-`letter` (its ids begin with it) and `wanted()`: the wish, checked, that is carried out.
+`letter` (its ids begin with it; x if it has none) and `wanted()`: the wish, checked, that is carried out.
 
     Wanted(argv=…)                           a program: its keeper runs it, as it runs any command
     Wanted(arguments={…})                    Python: a process below the keeper makes the record again by `from_json`
@@ -16,7 +16,7 @@ point group of that name, and run `taskyard.testing.check_job_handler` on it.
 
 from __future__ import annotations
 
-from taskyard.errors import TaskyardError
+from taskyard.errors import BadValue, TaskyardError
 from taskyard.typed import NamedTuple
 
 TYPE_CHECKING = False
@@ -27,12 +27,10 @@ if TYPE_CHECKING:
     from taskyard.runtime.context import JobContext
 
     class Spec(Protocol):
-        """What one job shall do, as data."""
+        """What one job shall do, as data. It may have a `letter` (see `letter_of`)."""
 
         @property
         def type(self) -> str: ...
-        @property
-        def letter(self) -> str: ...
         def wanted(self) -> Wanted:
             """What it takes to do it.
 
@@ -93,6 +91,22 @@ class Outcome(NamedTuple):
     result: str = ""  #: its final answer
     error: str = ""  #: why it failed
     facts: Mapping[str, object] = {}  #: what its kind adds to the record: usage, worktree, …
+
+
+#: What ids of a kind begin with that names no letter.
+NO_LETTER = "x"
+
+
+def letter_of(spec: Spec) -> str:
+    """What the ids of a kind begin with.
+
+    Raises:
+        BadValue: it names something that is no lower-case letter.
+    """
+    letter: object = getattr(spec, "letter", NO_LETTER)
+    if not isinstance(letter, str) or len(letter) != 1 or not "a" <= letter <= "z":
+        raise BadValue(f"The letter of {spec.type}", letter, "one letter from a to z")
+    return letter
 
 
 def in_words(error: BaseException) -> str:

@@ -17,6 +17,7 @@ import stat
 
 from taskyard.disk import files
 from taskyard.errors import Damaged, StorageError
+from taskyard.runtime.folder import TRANSCRIPT
 from taskyard.runtime.liveness import keeper_of
 from taskyard.runtime.records import end_from_json
 from taskyard.shapes import as_number, as_object
@@ -195,10 +196,20 @@ def _open_file(place: int, folder: JobFolder, transcripts: str | None) -> int | 
         if linked is None:
             return None
         fd = linked
-    if not stat.S_ISREG(os.fstat(fd).st_mode):
+    found = os.fstat(fd)
+    if not stat.S_ISREG(found.st_mode):
         os.close(fd)
         raise StorageError(folder.output, "it is no plain file")
+    if not found.st_size and _is_unlinked(place):
+        os.close(fd)
+        return _walk(folder.path, [], TRANSCRIPT, folder.output)
     return fd
+
+
+def _is_unlinked(place: int) -> bool:
+    """Whether no link to its transcript could be made for an agent's output, which is an empty file then."""
+    record = _record_in(place, "job.json") or {}
+    return record.get("isUnlinked") is True and record.get("type") in _LINKED
 
 
 def _follow(target: str, folder: JobFolder, transcripts: str | None) -> int | None:

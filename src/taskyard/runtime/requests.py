@@ -17,6 +17,7 @@ from taskyard.runtime.background import check_background
 from taskyard.runtime.ending import read
 from taskyard.runtime.folder import JobFolder
 from taskyard.runtime.ids import is_job_id, new_id
+from taskyard.runtime.kind import letter_of
 from taskyard.runtime.lifeline import lifeline
 from taskyard.runtime.recipients import PEOPLE, box_name
 from taskyard.runtime.resuming import with_means
@@ -63,7 +64,7 @@ class Starter(NamedTuple):
             check_background()
         wanted = spec.wanted()
         make_private_folder(self.home)
-        job_id = new_id(spec.letter)
+        job_id = new_id(letter_of(spec))
         parent = named if is_job_id(named := os.environ.get("TASKYARD_JOB")) else None
         depth = _depth(self.home, parent, self.settings.job_depth)
         wish = wanted.on_parent_exit

@@ -16,6 +16,7 @@ from taskyard.runtime.async_jobs import AsyncJobs
 from taskyard.runtime.folder import JobFolder
 from taskyard.runtime.ids import is_job_id
 from taskyard.runtime.jobs import Jobs
+from taskyard.runtime.kind import letter_of
 from taskyard.runtime.liveness import keeper_of
 from taskyard.runtime.model import JobStatus
 from taskyard.runtime.notices import Outbox
@@ -99,7 +100,7 @@ async def _a_start_answers_with_a_job_that_everybody_sees(yard: Yard) -> None:
     spec = yard.kind.endless()
     job = await yard.jobs.start(spec)
     assert is_job_id(job.id), f"{job.id} is no id"
-    assert job.id[0] == spec.letter, f"{job.id} does not begin with {spec.letter}"
+    assert job.id[0] == letter_of(spec), f"{job.id} does not begin with {letter_of(spec)}"
     assert (job.type, job.status) == (spec.type, JobStatus.RUNNING), f"{job.type} is {job.status}"
     assert job.description and job.description.isprintable(), f"{job.description!r} is nothing to show"
     assert _is_there(job.output_file), "there is no output file"

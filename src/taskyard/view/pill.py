@@ -81,7 +81,7 @@ def pill(jobs: Sequence[Job], *, now: int, in_tree: Collection[str] = (), seen: 
 
 def label(running: Sequence[Job]) -> tuple[str, str]:
     """What to call jobs that run, and what to add where one of them needs a look."""
-    kinds = {job.type for job in running}
+    kinds = set(map(shown_type, running))
     if not running:
         return "", ""
     if kinds <= {"local_bash", "monitor_mcp"}:
@@ -118,7 +118,7 @@ def _remote(running: Sequence[Job]) -> tuple[str, str]:
 
 
 def _several(running: Sequence[Job], kind: str) -> str:
-    number = sum(job.type == kind for job in running)
+    number = sum(shown_type(job) == kind for job in running)
     return _count(number, kind) if number else ""
 
 
@@ -133,4 +133,9 @@ def _team(job: Job) -> str:
 
 def kind_word(job: Job) -> str:
     """What a job of this kind is called."""
-    return "teammate" if job.type == "in_process_teammate" else _WORDS.get(job.type, (safe(job.type), ""))[0]
+    return "teammate" if job.type == "in_process_teammate" else _WORDS.get(shown_type(job), (safe(job.type), ""))[0]
+
+
+def shown_type(job: Job) -> str:
+    """The type a job is counted as: a shell command that only watches something is a monitor."""
+    return "monitor_mcp" if job.type == "local_bash" and job.facts.get("kind") == "monitor" else job.type

@@ -11,6 +11,7 @@ from taskyard.tasklist.model import TaskStatus
 from taskyard.typed import NamedTuple
 from taskyard.view.glyphs import JOB_LOOKS, TASK_LOOKS
 from taskyard.view.job_text import look, state
+from taskyard.view.pill import shown_type
 from taskyard.view.text import safe
 
 TYPE_CHECKING = False
@@ -74,7 +75,7 @@ def timeline(changes: Iterable[Change], jobs: Iterable[Job], *, now: int) -> Tim
     agents = len(lanes)
     names = sorted(lanes)
     for job in jobs:
-        if (lane := _JOB_LANES.get(job.type, "agents")) and job.start_time and job.type != "in_process_teammate":
+        if (lane := _JOB_LANES.get(shown_type(job), "agents")) and job.start_time and job.type != "in_process_teammate":
             lanes.setdefault(lane, []).append(_job_bar(job))
     names += [name for name in ("agents", *_JOB_LANES.values()) if name in lanes and name not in names[:agents]]
     shown = tuple(Lane(name, tuple(sorted(lanes[name], key=_start)[-MOST_BARS:])) for name in names)

@@ -30,9 +30,10 @@ def _arguments(parser: Parser) -> None:
     parser.add("--cwd", metavar="DIR", help="Where it runs, if not here.")
     parser.add("--env", type=assignment, action="append", default=[], metavar="X=Y", help="Add a variable; repeatable.")
     parser.add("--timeout", type=_limit, metavar="TIME", help="End it after this long: 90s, 10m. Pauses do not count.")
-    parser.add("--output-cap", type=size, metavar="SIZE", help="Keep the newest, at most this much on disk: 32MB.")
+    parser.add("--output-cap", type=size, metavar="SIZE", help="Most on disk, 32MB: its head and the newest are kept.")
     parser.add("--stdin", action="store_true", help="Input can be sent to it: taskyard send JOB TEXT.")
     parser.add("--pty", action="store_true", help="Give it a terminal of its own.")
+    parser.add("--monitor", action="store_true", help="Count it as a monitor, not as a shell: it watches something.")
     parser.add("--after", action="append", default=[], metavar="JOB", help="Only if this job completes; repeatable.")
     parser.add(
         "--after-any", action="append", default=[], metavar="JOB", help="Once this job is over, however it ended."
@@ -95,6 +96,7 @@ def _spec(args: Args) -> Shell:
         leave_children=args.leave_children,
         retries=args.retry,
         retry_delay=args.retry_delay,
+        kind="monitor" if args.monitor else "bash",
     )
 
 
