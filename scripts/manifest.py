@@ -34,7 +34,7 @@ CLIENT = {"name": "manifest", "version": "1"}
 _PATIENCE = 20
 
 #: What belongs to one answer alone.
-_OWN = ("tools", "instructions", "capabilities", "supportedVersions", "_meta")
+_OWN = ("tools", "prompts", "resources", "instructions", "capabilities", "supportedVersions", "_meta")
 
 
 def initialize(version: str) -> dict[str, Any]:
@@ -50,13 +50,14 @@ def enveloped(version: str, method: str) -> dict[str, Any]:
     return {"jsonrpc": "2.0", "id": method, "method": method, "params": {"_meta": meta}}
 
 
+PROMPTS: dict[str, Any] = {"jsonrpc": "2.0", "id": 3, "method": "prompts/list", "params": {}}
 TOOLS: dict[str, Any] = {"jsonrpc": "2.0", "id": 2, "method": "tools/list", "params": {}}
 
 
 def asked(
     server: Sequence[str], messages: Sequence[Mapping[str, Any]], settings: Mapping[str, str]
 ) -> list[dict[str, Any]]:
-    """The answers of a server to some messages, by the order in which they come."""
+    """The answers of a server to some messages, by their ids."""
     with tempfile.TemporaryDirectory() as home:
         env = {key: value for key, value in os.environ.items() if not key.startswith(("TASKYARD_", "CLAUDE_CODE_"))}
         env |= {"TASKYARD_HOME": home, "XDG_CONFIG_HOME": home, "PYTHONPATH": str(SOURCE), **settings}
@@ -67,7 +68,7 @@ def asked(
             answers = [process.stdout.readline() for message in messages if "id" in message]
             process.stdin.close()
             process.wait(_PATIENCE)
-    return [json.loads(line) for line in answers]
+    return sorted((json.loads(line) for line in answers), key=lambda one: str(one["id"]))
 
 
 def made() -> dict[str, Any]:
@@ -76,8 +77,11 @@ def made() -> dict[str, Any]:
 
     settings = {"TASKYARD_MCP_STRUCTURED": "1"}
     latest, modern = HANDSHAKE_PROTOCOL_VERSIONS[-1], MODERN_PROTOCOL_VERSIONS[-1]
-    hello, listed = (one["result"] for one in asked(SDK_SERVER, [initialize(latest), TOOLS], settings))
-    new = [enveloped(modern, "server/discover"), enveloped(modern, "tools/list")]
+    hello, listed, prompts = (
+        one["result"] for one in asked(SDK_SERVER, [initialize(latest), TOOLS, PROMPTS], settings)
+    )
+    methods = ("server/discover", "tools/list", "prompts/list", "resources/list")
+    new = [enveloped(modern, method) for method in methods]
     by_id = {one["id"]: one["result"] for one in asked(SDK_SERVER, new, settings)}
     off = {**settings, "TASKYARD_DISABLE_BACKGROUND_TASKS": "1"}
     _, alone = (one["result"] for one in asked(SDK_SERVER, [initialize(latest), TOOLS], off))
@@ -88,9 +92,10 @@ def made() -> dict[str, Any]:
         "modern": {
             "versions": list(MODERN_PROTOCOL_VERSIONS),
             "capabilities": by_id["server/discover"]["capabilities"],
-            **{name: {key: value for key, value in one.items() if key not in _OWN} for name, one in by_id.items()},
+            **{name: {key: by_id[name][key] for key in by_id[name] if key not in _OWN} for name in methods},
         },
         "tools": list(tools.values()),
+        "prompts": prompts["prompts"],
         "foreground": {name: foreground.get(name) for name in tools if foreground.get(name) != tools[name]},
     }
 

@@ -79,12 +79,15 @@ class Surroundings:
         return self._identity.instance(agent)
 
     def is_main(self, agent: str | None) -> bool:
-        """Whether `agent` is the main agent: nobody by name, or the lead of the list's team; nobody inside a job."""
+        """Whether `agent` is a main agent: not inside a job, and no member of the list's team but its lead."""
         if self._is_main is not None:
             return self._is_main
         if self._identity.is_job:
             return False
-        return agent is None or self.leads(agent)
+        team = self._team() if agent is not None else None
+        if team is None or agent is None:
+            return True
+        return team.member(agent) is None or self.leads(agent)
 
     def leads(self, agent: str | None) -> bool:
         """Whether `agent` is the lead of the list's team."""

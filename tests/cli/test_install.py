@@ -363,3 +363,30 @@ def test_a_value_that_a_client_would_replace_is_refused(monkeypatch: pytest.Monk
     assert taskyard("install", "codex", "--yes", "--json").error["code"] == "bad_value"
     monkeypatch.setenv("TASKYARD_VERIFIER", "$HOME")
     assert taskyard("install", "gemini", "--yes", "--json").error["code"] == "bad_value"
+
+
+@pytest.mark.req("T-05")
+def test_claude_code_may_be_allowed_to_call_the_tools_and_whoever_is_not_is_told_how() -> None:
+    without = taskyard("install", "claude-code", "--yes")
+    assert "--allow" in without.err
+    settings = Path(os.environ["CLAUDE_CONFIG_DIR"]) / "settings.json"
+    assert "permissions" not in json.loads(settings.read_text(encoding="utf-8"))
+
+    allowed = taskyard("install", "claude-code", "--yes", "--allow")
+    assert "--allow" not in allowed.err
+    assert json.loads(settings.read_text(encoding="utf-8"))["permissions"] == {"allow": ["mcp__taskyard"]}
+    assert taskyard("install", "claude-code", "--yes", "--allow").out.startswith("Nothing to change")
+    taskyard("uninstall", "claude-code", "--yes")
+    assert not settings.exists()
+
+
+@pytest.mark.req("T-05")
+def test_what_is_printed_is_in_the_format_of_the_client() -> None:
+    server = json.loads(taskyard("install", "--print").out)["mcpServers"]["taskyard"]
+    words = [server["command"], *server["args"]]
+    opencode = json.loads(taskyard("install", "opencode", "--print").out)["mcp"]["taskyard"]
+    assert opencode == {"type": "local", "command": words, "environment": server["env"], "enabled": True}
+    assert json.loads(taskyard("install", "vscode", "--print").out) == {
+        "servers": {"taskyard": {"type": "stdio", **server}}
+    }
+    assert taskyard("install", "vscode").code == 2

@@ -68,7 +68,7 @@ def test_a_background_agent_is_told_something_by_name_and_its_answer_comes_with_
     async def body(model: Model) -> None:
         said = await model.call("Agent", prompt=LISTENS, name="scout", run_in_background=True)
         job_id = said.data["task_id"]
-        assert said.text.startswith(f"Agent running in background with ID: {job_id}. You will be told when it ends")
+        assert said.text.startswith(f"Agent running in background with ID: {job_id}. Do not do its work meanwhile.")
         assert "SendMessage to scout" in said.text
         looked = await model.call("TaskOutput", task_id=job_id, block=False)
         assert (looked.data["retrieval_status"], looked.data["output"]) == ("not_ready", "")

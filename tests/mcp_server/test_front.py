@@ -33,13 +33,16 @@ _spec.loader.exec_module(script)
 
 OURS = (sys.executable, "-m", "taskyard", "mcp")
 TOOLS: dict[str, Any] = script.TOOLS
+ACKNOWLEDGED = "notifications/subscriptions/acknowledged"
 READY = {"jsonrpc": "2.0", "method": "notifications/initialized"}
 OLD = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25", "2026-07-28", "1.0")
 
 
 def ours(messages: Sequence[Mapping[str, Any]], **settings: str) -> list[dict[str, Any]]:
     """What `taskyard mcp` answers."""
-    found: list[dict[str, Any]] = script.asked(OURS, messages, {"TASKYARD_MCP_STRUCTURED": "1", **settings})
+    found: list[dict[str, Any]] = script.asked(
+        OURS, messages, {"TASKYARD_MCP_STRUCTURED": "1", "TASKYARD_LIST": "demo", **settings}
+    )
     return sorted(found, key=lambda one: str(one["id"]))
 
 
@@ -48,7 +51,7 @@ def sdks(messages: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = []
 
     async def serve() -> None:
-        callers = OneCaller(agent=None, list=None, tasks_dir=None)
+        callers = OneCaller(agent=None, list="demo", tasks_dir=None)
         server = build(callers, config.load())._lowlevel_server
         send, read = create_context_streams[SessionMessage | Exception](len(messages))
         write, receive = create_context_streams[SessionMessage](0)
@@ -63,7 +66,7 @@ def sdks(messages: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
         await callers.close()
 
     anyio.run(serve)
-    return sorted(found, key=lambda one: str(one["id"]))
+    return sorted(found, key=lambda one: str(one.get("id")))
 
 
 def init(version: str = "2025-11-25", **more: Any) -> dict[str, Any]:
@@ -80,7 +83,8 @@ def call(number: int, tool: str, **arguments: Any) -> dict[str, Any]:
 @pytest.mark.parametrize("version", OLD)
 def test_a_handshake_is_answered_as_the_sdk_answers_it(version: str) -> None:
     ping = {"jsonrpc": "2.0", "id": "p", "method": "ping"}
-    messages = [init(version), READY, TOOLS, ping]
+    lists = [{"jsonrpc": "2.0", "id": name, "method": f"{name}/list"} for name in ("prompts", "resources")]
+    messages = [init(version), READY, TOOLS, ping, *lists]
     assert ours(messages) == sdks(messages)
 
 
@@ -103,10 +107,34 @@ def test_the_tools_on_offer_follow_the_settings_as_in_the_sdk(
 
 
 def test_a_client_without_a_handshake_gets_the_sdks_answers() -> None:
-    messages = [script.enveloped("2026-07-28", method) for method in ("server/discover", "tools/list")]
+    methods = ("server/discover", "tools/list", "prompts/list", "resources/list")
+    messages = [script.enveloped("2026-07-28", method) for method in methods]
     assert ours(messages) == sdks(messages)
     late = [*messages[:1], init()]  # the first request has decided by which rules this connection is served
     assert ours(late) == sdks(late)
+
+
+LISTEN: dict[str, Any] = script.enveloped("2026-07-28", "subscriptions/listen")
+LISTEN["params"]["notifications"] = {"toolsListChanged": True, "resourcesListChanged": True}
+
+
+def test_a_stream_of_changes_is_acknowledged_once_and_brings_them_when_the_sdk_is_there(cold: None) -> None:
+    """Claude Code asks for the tools only after this."""
+    discover, tools = (script.enveloped("2026-07-28", method) for method in ("server/discover", "tools/list"))
+    start = script.enveloped("2026-07-28", "tools/call")
+    start["params"] |= {"name": "Bash", "arguments": {"command": "true", "run_in_background": True}}
+    found = conversation([json.dumps(one).encode() + b"\n" for one in (discover, LISTEN, tools, start)], 5)
+
+    said = [one.get("method", one.get("id")) for one in found]
+    assert said[:3] == ["server/discover", ACKNOWLEDGED, "tools/list"]
+    assert set(said[3:]) == {"tools/call", "notifications/resources/list_changed"}
+    meta = {"io.modelcontextprotocol/subscriptionId": LISTEN["id"]}
+    assert found[1] == {
+        "jsonrpc": "2.0",
+        "method": ACKNOWLEDGED,
+        "params": {"_meta": meta, "notifications": LISTEN["params"]["notifications"]},
+    }
+    assert found[1] in sdks([discover, LISTEN])
 
 
 UNUSUAL: dict[str, list[dict[str, Any]]] = {
@@ -179,7 +207,7 @@ def test_the_stored_answers_are_those_of_the_sdk() -> None:
 
 
 def test_only_what_is_plain_is_answered_before_the_sdk_is_there() -> None:
-    answers = Answers(manifest.load(manifest.Offer()))
+    answers = Answers(manifest.load(manifest.Offer()), list)
     odd = b'{"jsonrpc":"2.0","id":1,"id":2,"method":"initialize","params":{}}\n'
     assert answers.take(odd) is None
     assert answers.kept == [odd]

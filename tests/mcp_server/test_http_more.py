@@ -12,7 +12,7 @@ from mcp.shared.exceptions import MCPError
 from mcp_types import ResourceUpdatedNotification
 
 import taskyard
-from support.mcp_http import HttpServer, together
+from support.mcp_http import NEW, HttpServer, call_of, together
 from support.mcp_server import Mode
 from support.mcp_tasks import Tasks
 
@@ -97,3 +97,17 @@ def test_a_call_that_is_put_off_answers_as_it_would_have(tmp_path: Path) -> None
 
     with HttpServer(TASKYARD_MCP_DEFER_AFTER="0.1") as server:
         together(body)
+
+
+@pytest.mark.req("T-05")
+def test_a_task_that_the_header_names_differently_is_refused() -> None:
+    with HttpServer() as server:
+        message = call_of("x", {})
+        meta = message["params"]["_meta"]
+        meta["io.modelcontextprotocol/clientCapabilities"] = {"extensions": {"io.modelcontextprotocol/tasks": {}}}
+        asked = {**message, "method": "tasks/get", "params": {"taskId": "b12345678", "_meta": meta}}
+        headers = {"Mcp_Protocol_Version": NEW, "Mcp_Method": "tasks/get"}
+        wrong = server.post(asked, **headers, Mcp_Name="b87654321")
+        assert wrong.json["error"]["code"] == -32020
+        right = server.post(asked, **headers, Mcp_Name="b12345678")
+        assert right.json["error"]["code"] == -32602  # there is no such task

@@ -51,7 +51,8 @@ def test_a_background_start_answers_id_output_and_that_a_notice_will_come(tmp_pa
         assert re.fullmatch(r"b[0-9a-z]{8}", job_id)
         assert said.text == (
             f"Command running in background with ID: {job_id}. Output is being written to:"
-            f" {said.data['output_file']}. You will be told when it ends."
+            f" {said.data['output_file']}. Its end is reported in the answer"
+            " to a later Taskyard call; do not poll."
         )
         await anyio.Path(go).write_text("now\n", encoding="utf-8")
         await Waiting(model).for_end(job_id)

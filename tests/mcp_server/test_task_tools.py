@@ -318,3 +318,26 @@ def test_a_page_behind_nothing_that_can_be_is_refused(after: str) -> None:
         assert "the page before" in refused.text
 
     talk(body)
+
+
+@pytest.mark.req("L-17")
+def test_a_client_with_a_name_is_a_main_agent_unless_it_is_a_member_of_the_team() -> None:
+    async def finish(model: Model) -> bool:
+        for subject in ("A", "B", "C"):
+            said = await model.call("TaskCreate", subject=subject)
+            await model.call("TaskUpdate", taskId=said.data["task"]["id"], status="in_progress")
+            last = await model.call("TaskUpdate", taskId=said.data["task"]["id"], status="completed")
+        return any("verif" in text for text in last.texts[1:])
+
+    async def main(model: Model) -> None:
+        assert await finish(model)
+
+    async def member(model: Model) -> None:
+        assert not await finish(model)
+
+    talk(main, agent="ada")
+    with taskyard.open(list="demo") as yard:
+        yard.teams.create("demo", lead="ada")
+        yard.teams.join("demo", "bob")
+    talk(member, agent="bob")
+    talk(main, agent="ada")

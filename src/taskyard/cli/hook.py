@@ -187,7 +187,7 @@ def _tasks(args: Args, payload: dict[str, object]) -> str:
     from taskyard.clients.open_tasks import open_tasks
     from taskyard.places import lists_here
 
-    cwd, session = payload.get("cwd"), payload.get("session_id")
+    cwd, session = os.environ.get("CLAUDE_PROJECT_DIR") or payload.get("cwd"), payload.get("session_id")
     env = {**({"TASKYARD_SESSION": session} if isinstance(session, str) else {}), **os.environ}
     name = paths.list_name(args.list, env=env, cwd=cwd if isinstance(cwd, str) and os.path.isdir(cwd) else None)
     lists = lists_here(args.tasks_dir or None)

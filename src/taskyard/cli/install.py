@@ -24,9 +24,17 @@ if TYPE_CHECKING:
 #: Those we know, with what they are called; kept here so that a parser costs no client's module.
 CLIENTS = {"claude-code": "Claude Code", "codex": "Codex", "gemini": "Gemini CLI"}
 
+#: Those that a person sets up by hand, with what `--print` shows.
+PRINTED = ("opencode", "vscode")
+
 _OWN_LIST = (
     "Claude Code's own task tools keep a list per session. To have them share one with Taskyard, name it with --list,"
     " or install with --scope project."
+)
+_PERMISSION = (
+    "Claude Code asks before it calls a tool of Taskyard, and `claude -p` refuses it. `taskyard install claude-code"
+    " --allow` adds the rule mcp__taskyard to permissions.allow of its settings; the rule also allows Bash and Agent of"
+    " Taskyard, which run commands."
 )
 _PROJECT = (
     "These files belong to the project and now hold paths of this machine. Whoever else gets them has to run"
@@ -37,7 +45,9 @@ _PROJECT = (
 def client_arguments(parser: Parser, *, optional: bool = False) -> None:
     """What `install` and `uninstall` have in common."""
     how: dict[str, object] = {"nargs": "?"} if optional else {}
-    parser.add("client", choices=tuple(CLIENTS), help="The program: claude-code, codex or gemini.", **how)
+    names = (*CLIENTS, *PRINTED) if optional else tuple(CLIENTS)
+    words = ", ".join(CLIENTS) + (f"; with --print also {', '.join(PRINTED)}" if optional else "")
+    parser.add("client", choices=names, help=f"The program: {words}.", **how)
     parser.add(
         "--scope",
         choices=("user", "project"),
@@ -51,6 +61,11 @@ def client_arguments(parser: Parser, *, optional: bool = False) -> None:
 def _arguments(parser: Parser) -> None:
     client_arguments(parser, optional=True)
     parser.add("--print", dest="show", action="store_true", help="Print what any client needs, and touch nothing.")
+    parser.add(
+        "--allow",
+        action="store_true",
+        help="Claude Code: let it call Taskyard's tools without asking (adds mcp__taskyard to permissions.allow).",
+    )
     parser.add("--no-hooks", action="store_true", help="Claude Code: without hooks; notices then wait for MCP calls.")
     parser.add("--no-share-list", action="store_true", help="Claude Code: leave its own task tools as they are.")
 
@@ -65,6 +80,8 @@ def _run(args: Args) -> int:
         return _print(args, how)
     if args.client is None:
         raise UsageError(f"Which client? One of {', '.join(CLIENTS)}; --print shows what any other needs.")
+    if args.client in PRINTED:
+        raise UsageError(f"{args.client} is set up by hand: `taskyard install {args.client} --print` shows how.")
     plan = for_install(args.client, _wanted(args, how, shared), os.environ, paths.home())
     return carry_out(args, plan, f"Let {CLIENTS[args.client]} start Taskyard by these changes?", _notes(args, shared))
 
@@ -146,13 +163,15 @@ def _shared_list(args: Args) -> str | None:
 def _wanted(args: Args, how: Start, shared: str | None) -> Wanted:
     from taskyard.clients.target import Wanted
 
-    return Wanted(how, args.scope, paths.project(os.getcwd()).root, shared, not args.no_hooks)
+    return Wanted(how, args.scope, paths.project(os.getcwd()).root, shared, not args.no_hooks, args.allow)
 
 
 def _notes(args: Args, shared: str | None) -> list[str]:
     notes = [_PROJECT] if args.scope == "project" else []
     if args.client == "claude-code" and shared is None and not args.no_share_list:
         notes.append(_OWN_LIST)
+    if args.client == "claude-code" and not args.allow:
+        notes.append(_PERMISSION)
     return notes
 
 
@@ -160,15 +179,17 @@ def _print(args: Args, how: Start) -> int:
     """What goes into a client's configuration, for a person who does it by hand."""
     import json
 
-    snippet = {"mcpServers": {"taskyard": how.server()}}
+    from taskyard.clients.printed import snippet
+
+    found = snippet(args.client, how)
     if args.as_json:
-        return answer(args, lambda: snippet, lambda: ())
+        return answer(args, lambda: found, lambda: ())
     if args.client == "codex":
         from taskyard.clients.toml_text import table_text
 
-        text = table_text(("mcp_servers", "taskyard"), how.server()).rstrip()
+        text = table_text(("mcp_servers", "taskyard"), found["mcp_servers"]["taskyard"]).rstrip()
     else:
-        text = json.dumps(snippet, indent=2, ensure_ascii=False)
+        text = json.dumps(found, indent=2, ensure_ascii=False)
     if args.scope == "project":
         warn(_PROJECT)
     for line in text.split("\n"):

@@ -14,6 +14,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from taskyard.cli.command import Args
     from taskyard.cli.parser import Parser
+    from taskyard.config import Settings
     from taskyard.mcp_server.http.serving import Ready
 
 
@@ -66,7 +67,9 @@ def _serve_stdio(args: Args) -> int:
     _check_installed()
     if is_terminal(sys.stdin) and not args.quiet:
         sys.stderr.write("MCP is spoken here, on stdin and stdout: a client starts this by itself. Ctrl+C ends it.\n")
-    first = front.Front(manifest.load(manifest.offer(config.load())), _load_server)
+    settings = config.load()
+    answers = front.Answers(manifest.load(manifest.offer(settings)), lambda: _resources(args, settings))
+    first = front.Front(answers, _load_server)
     handover = first.run()
     if handover is None:
         if first.is_loading:
@@ -76,6 +79,12 @@ def _serve_stdio(args: Args) -> int:
 
     server.serve_stdio(agent=args.agent or args.by, list=args.list, tasks_dir=args.tasks_dir, handover=handover)
     return 0
+
+
+def _resources(args: Args, settings: Settings) -> list[dict[str, str]] | None:
+    from taskyard.mcp_server.resource_list import here
+
+    return here(args.list, settings)
 
 
 def _check_installed() -> None:

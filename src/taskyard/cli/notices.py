@@ -90,6 +90,7 @@ def _take_arguments(parser: Parser) -> None:
     parser.add("--limit", type=whole, default=MOST, metavar="N", help=f"At most so many; {MOST} if not given.")
     parser.add("--wait", type=seconds, metavar="TIME", help="If nothing waits, wait so long for the first.")
     parser.add("--xml", action="store_true", help="As one text for a model, bounded, with a count of the rest.")
+    parser.add("--ack", action="store_true", help="Acknowledge what is printed, so that it does not come again.")
     parser.add("--force", action="store_true", help="As a person: also while notices are on hold.")
 
 
@@ -106,24 +107,27 @@ def _take(args: Args) -> int:
         if not batch.notices and args.wait is not None and outbox.wait(args.wait):
             batch = outbox.batch(args.limit, characters=bound, hold=HOLD, force=args.force)
         warnings = _warnings(outbox, force=args.force)
-    if args.xml:
-        return _print_for_model(batch)
-    answer(
-        args,
-        lambda: [to_json(notice) for notice in batch.notices],
-        lambda: _lines(batch.notices, args, rest=batch.rest),
-        ids=(notice.id for notice in batch.notices),
-        warnings=warnings,
-    )
+        if args.xml:
+            _print_for_model(batch)
+        else:
+            answer(
+                args,
+                lambda: [to_json(notice) for notice in batch.notices],
+                lambda: _lines(batch.notices, args, rest=batch.rest),
+                ids=(notice.id for notice in batch.notices),
+                warnings=warnings,
+            )
+        if args.ack and batch.notices:
+            sys.stdout.flush()  # only what has left this process is acknowledged
+            outbox.ack(notice.id for notice in batch.notices)
     return 0
 
 
-def _print_for_model(batch: Batch) -> int:
+def _print_for_model(batch: Batch) -> None:
     from taskyard.runtime.notice_text import for_model
 
     if batch.notices:
         print_line(for_model(batch.notices, rest=batch.rest))
-    return 0
 
 
 def _ack_arguments(parser: Parser) -> None:

@@ -15,6 +15,7 @@ import os
 
 from taskyard import paths
 from taskyard.clients.json_config import JsonWish
+from taskyard.clients.starting import NAME
 from taskyard.clients.target import Target
 
 TYPE_CHECKING = False
@@ -25,6 +26,9 @@ if TYPE_CHECKING:
 
 #: Where notices can reach the model, and its context be restored; and where a dream may begin.
 EVENTS = ("SessionStart", "UserPromptSubmit", "PostToolUse", "Stop", "SessionEnd")
+
+#: The rule that lets it call every tool of ours without asking.
+ALLOW = f"mcp__{NAME}"
 
 #: Seconds after which it goes on without us; usually it takes a tenth of one.
 _HOOK_TIMEOUT = 10
@@ -43,7 +47,7 @@ def targets(wanted: Wanted, env: Mapping[str, str]) -> list[Target]:
     within = wanted.root if wanted.scope == "project" else None
     return [
         Target(servers, JsonWish(server=server), within, locked=wanted.scope == "user"),
-        Target(settings, JsonWish(env={**own, **shared}, hooks=hooks), within),
+        Target(settings, JsonWish(env={**own, **shared}, hooks=hooks, allow=(ALLOW,) if wanted.allow else ()), within),
     ]
 
 

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from taskyard.clients.json_text import Path
 
 SERVERS, ENV, HOOKS = "mcpServers", "env", "hooks"
+_ALLOW: Path = ("permissions", "allow")
 _SERVER: Path = (SERVERS, NAME)
 
 
@@ -29,6 +30,7 @@ class JsonWish(NamedTuple):
     server: Mapping[str, object] | None = None
     env: Mapping[str, str] | None = None
     hooks: Mapping[str, Mapping[str, object]] | None = None  #: by event
+    allow: tuple[str, ...] = ()  #: permission rules of Claude Code
 
 
 class Edited(NamedTuple):
@@ -50,6 +52,7 @@ class _Work:
         known = record or {}
         self.before = _pairs(known.get("before"))
         self.keys = _pairs(known.get("keys"))
+        self.rules = [rule for rule in as_list(known.get("rules")) or [] if isinstance(rule, str)]
         self.made = [_path(one) for one in as_list(known.get("made")) or []]
 
     def put(self, path: Path, value: object) -> None:
@@ -87,6 +90,7 @@ class _Work:
             "before": [[list(path), value] for path, value in self.before.items()],
             "keys": [[list(path), value] for path, value in self.keys.items()],
             "made": [list(path) for path in self.made],
+            **({"rules": self.rules} if self.rules else {}),
         }
         return Edited(self.doc.text, tuple(lines(self.done)), record, tuple(self.notes))
 
@@ -107,6 +111,10 @@ def installed(text: str, wish: JsonWish, record: Mapping[str, object] | None = N
         _put_hook(work, event, entry)
     if not wish.hooks:
         _drop_hooks(work)
+    for rule in wish.allow:
+        if rule not in (as_list(work.doc.get(_ALLOW)) or []):
+            work.add(_ALLOW, rule)
+            work.rules.append(rule)
     return work.edited()
 
 
@@ -121,6 +129,7 @@ def removed(text: str, record: Mapping[str, object] | None = None) -> Edited:
     for path in list(work.keys):
         _give_back_key(work, path)
     _drop_hooks(work)
+    _drop_rules(work)
     for path in sorted(work.made, key=len, reverse=True):
         if work.doc.get(path) in ({}, []):
             work.doc.drop(path)
@@ -190,6 +199,16 @@ def _drop_hook(work: _Work, path: Path) -> None:
     group = work.doc.get(path[:-2])
     alone = as_object(group) is not None and len(as_list(work.doc.get(path[:-1])) or []) == 1
     work.drop(path[:-2] if alone else path)
+
+
+def _drop_rules(work: _Work) -> None:
+    """Take out the permission rules that we put in."""
+    found = as_list(work.doc.get(_ALLOW)) or []
+    for at in reversed(range(len(found))):
+        if found[at] in work.rules:
+            work.rules.remove(str(found[at]))
+            work.drop((*_ALLOW, at))
+    work.rules.clear()
 
 
 def _our_hooks(doc: JsonText, event: str) -> Iterator[Path]:

@@ -41,10 +41,14 @@ class Start(NamedTuple):
     env: Mapping[str, str]  #: what the server needs
     agent: str | None = None  #: who acts, if that was said
 
+    @property
+    def arguments(self) -> list[str]:
+        """What follows the program's name where it serves MCP."""
+        return [*self.words[1:], "mcp", *(["--agent", self.agent] if self.agent else [])]
+
     def server(self) -> dict[str, object]:
         """A stdio server of the Model Context Protocol, as most clients write it."""
-        args = [*self.words[1:], "mcp", *(["--agent", self.agent] if self.agent else [])]
-        return {"command": self.words[0], "args": args, "env": dict(self.env)}
+        return {"command": self.words[0], "args": self.arguments, "env": dict(self.env)}
 
     def hook(self, event: str) -> str:
         """The command line of a hook."""

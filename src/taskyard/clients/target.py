@@ -20,6 +20,7 @@ class Wanted(NamedTuple):
     root: str = ""  #: the project
     list: str | None = None  #: the list that the client's own task tools are to share
     hooks: bool = True
+    allow: bool = False  #: its tools may be called without asking
 
 
 class Target(NamedTuple):

@@ -54,7 +54,7 @@ class BackgroundAgent(Agent):
     """Work for an agent that may run in the background."""
 
     run_in_background: Annotated[
-        bool, field("Answer at once with an id. You will be told when it ends: no need to look.")
+        bool, field("Answer at once with an id; the answer says how you learn of its end.")
     ] = False
 
 
@@ -83,5 +83,5 @@ class BackgroundWorkflow(Workflow):
     """Steps that may run in the background."""
 
     run_in_background: Annotated[
-        bool, field("Answer at once with an id. You will be told when it ends: no need to look.")
+        bool, field("Answer at once with an id; the answer says how you learn of its end.")
     ] = False

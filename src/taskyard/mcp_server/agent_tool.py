@@ -13,6 +13,7 @@ from taskyard.mcp_server.calls import Call, Spec
 from taskyard.mcp_server.for_task import for_task
 from taskyard.mcp_server.listing import job_facts
 from taskyard.mcp_server.results import agent_data
+from taskyard.mcp_server.told import when_it_ends
 from taskyard.runtime.background import check_background
 from taskyard.runtime.model import Job
 
@@ -21,8 +22,8 @@ async def _agent(call: Call, given: agent_arguments.Agent) -> Answer:
     spec = _remote(call, given) if given.remote is not None else _local(call, given)
     if isinstance(given, agent_arguments.BackgroundAgent) and given.run_in_background:
         check_background()
-        return _works(await call.caller.jobs.start(for_task(call, spec)))
-    return await foreground.run(call, spec, lambda job: _works(job, waited=True))
+        return _works(call, await call.caller.jobs.start(for_task(call, spec)))
+    return await foreground.run(call, spec, lambda job: _works(call, job, waited=True))
 
 
 def _local(call: Call, given: agent_arguments.Agent) -> Agent:
@@ -61,15 +62,14 @@ def _remote(call: Call, given: agent_arguments.Agent) -> RemoteAgent:
     )
 
 
-def _works(job: Job, *, waited: bool = False) -> Answer:
-    """What is answered while it works: its id, how to reach it, and that a notice will come."""
+def _works(call: Call, job: Job, *, waited: bool = False) -> Answer:
+    """What is answered while it works: its id, how to reach it, and how its end is told."""
     first = "It takes longer: the agent goes on in the background" if waited else "Agent running in background"
     name = job.facts.get("name") or job.id
     written = "what it says" if job.type == "remote_agent" else "its transcript"
     text = (
-        f"{first} with ID: {job.id}. You will be told when it ends, with its answer: there is no need to look, and do"
-        f" not do its work meanwhile. SendMessage to {name} tells it something; {written} is being written to:"
-        f" {job.output_file}."
+        f"{first} with ID: {job.id}. Do not do its work meanwhile. SendMessage to {name} tells it something;"
+        f" {written} is being written to: {job.output_file}. {when_it_ends(call, 'Its answer')}"
     )
     if job.waits_for:
         text += f" It waits for {job.waits_for}."

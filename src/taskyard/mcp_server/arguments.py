@@ -157,7 +157,7 @@ class BackgroundBash(Bash):
     """A command that may run in the background."""
 
     run_in_background: Annotated[
-        bool, field("Answer at once with an id. You will be told when it ends: no need to look.")
+        bool, field("Answer at once with an id; the answer says how you learn of its end.")
     ] = False
 
 
@@ -183,7 +183,7 @@ class Monitor(Arguments):
     silence: Annotated[
         int | None, field("Milliseconds without an event after which you are told so.", ge=1000, le=LONGEST_RUN)
     ] = None
-    timeout: Annotated[int | None, field("Milliseconds after which it is ended.", ge=1, le=LONGEST_RUN)] = None
+    timeout_ms: Annotated[int | None, field("Milliseconds after which it is ended.", ge=1, le=LONGEST_RUN)] = None
     reconnect: Annotated[bool, field("Try again if the source is lost, instead of ending.")] = False
     description: Annotated[str | None, field("What is watched, in a few words.", max_length=200)] = None
 

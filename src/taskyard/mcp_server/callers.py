@@ -17,11 +17,13 @@ import anyio
 import anyio.to_thread
 from mcp.server.context import ServerRequestContext
 
+from taskyard import paths
 from taskyard.app import Yard
 from taskyard.app import open as open_yard
 from taskyard.context import reminder_config
 from taskyard.mcp_server.list_calls import ListCalls
 from taskyard.mcp_server.reminding import Reminding
+from taskyard.mcp_server.resource_list import project_dir
 from taskyard.mcp_server.riding import Riding
 from taskyard.runtime.async_jobs import AsyncJobs
 
@@ -77,13 +79,13 @@ class Caller:
         return await self._list_calls.do(lambda cancel: act(self.yard.unless(cancel)))
 
     @asynccontextmanager
-    async def asking(self) -> AsyncGenerator[None]:
-        """One call of it, from its beginning to its answer."""
+    async def asking(self) -> AsyncGenerator[bool]:
+        """One call of it, from its beginning to its answer; whether nothing else was being answered when it came."""
         is_first = self._riding.begin()
         try:
             if is_first:
                 await self.with_notices(Riding.arrived)
-            yield
+            yield is_first
         except BaseException:
             self._riding.end(was_sent=False)
             raise
@@ -175,12 +177,13 @@ class OneCaller:
         """The one there is; it enters with its first request."""
         if self._caller is None:
             name = self._agent or clean_name(client_name(request))
+            folder = project_dir()
             yard = open_yard(
                 tasks_dir=self._tasks_dir,
-                list=self._list,
+                list=self._list or paths.list_name(cwd=folder),
+                cwd=folder,
                 agent=name,
                 via="mcp",
-                is_main=None if self._agent else True,
             )
             self._caller = Caller(yard)
         return self._caller

@@ -92,7 +92,8 @@ class OurTool(Tool):
             caller = await self._callers.find(context.request_context)
         except TaskyardError as error:
             return result(refusal(error), structured=self._structured)
-        async with caller.asking():
+        async with caller.asking() as begins_turn:
+            caller.reminding.called(self.name, begins_turn=begins_turn)
             return await self._answer(caller, arguments, context)
 
     async def _answer(self, caller: Caller, arguments: dict[str, Any], context: Context[Any, Any]) -> Result:
@@ -113,7 +114,6 @@ class OurTool(Tool):
 
     async def _reminder(self, caller: Caller) -> tuple[str, ...]:
         """A word on the list, if it is time for one and there is a list."""
-        caller.reminding.called(self.name)
         if not caller.reminding.is_due():
             return ()
         try:

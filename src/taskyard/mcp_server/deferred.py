@@ -11,13 +11,16 @@ from any process, and after a restart:
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
 from mcp.server.context import CallNext, HandlerResult
 from mcp.server.extension import Extension, MethodBinding
 from mcp.server.mcpserver.server import require_client_extension
+from mcp.shared.exceptions import MCPError
+from mcp.shared.inbound import MCP_NAME_HEADER, decode_header_value
 from mcp_types import CallToolRequestParams, RequestParams
+from mcp_types.jsonrpc import HEADER_MISMATCH
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import Field
 
@@ -30,6 +33,17 @@ from taskyard.runtime.model import Job
 
 #: Answered questions that are kept in mind: a job asks again only after it printed something.
 _MOST_ANSWERED = 1_000
+
+
+def _check_name(ctx: Request, task_id: str) -> None:
+    """Refuse a request over HTTP whose `Mcp-Name` header names something else than its body (SEP-2243).
+
+    The SDK does it for the methods it knows.
+    """
+    headers: Mapping[str, str] | None = getattr(ctx.request, "headers", None)
+    named = headers.get(MCP_NAME_HEADER) if headers is not None else None
+    if named is not None and decode_header_value(named) != task_id:
+        raise MCPError(HEADER_MISMATCH, "The header Mcp-Name does not name the task of the request's taskId.")
 
 
 class TaskParams(RequestParams):
@@ -120,6 +134,7 @@ class Deferred(Extension):
     async def _found(self, ctx: Request, params: TaskParams) -> tuple[Caller, TaskId, Job]:
         """Who asks, for which task, and the job behind it."""
         require_client_extension(ctx, IDENTIFIER)
+        _check_name(ctx, params.task_id)
         caller = await self._callers.find(ctx)
         try:
             task = parsed(params.task_id)

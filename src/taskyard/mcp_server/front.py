@@ -2,11 +2,12 @@
 The first answers of a server on stdio, before the SDK is loaded.
 
 Clients wait about a second for a server's tools, and importing the SDK takes longer than that on a busy machine. So
-`initialize`, `server/discover`, `ping` and `tools/list` are answered here, from `manifest.json`; the SDK is loaded in a
-thread meanwhile. Then the whole connection is handed to it:
+`initialize`, `server/discover`, `ping` and the lists of tools, prompts and resources are answered here, and
+`subscriptions/listen` is acknowledged; the SDK is loaded in a thread meanwhile. Then the whole connection is handed
+to it:
 
     Front.run()  ->  Handover: bytes that the SDK reads first (what it needs to know, and what waits for an answer),
-                     and the ids of the requests among them that are answered already
+                     and the ids of the requests among them that are answered or acknowledged already
 
 Only a plain request is answered here. Whatever is malformed, unusual or of another method waits for the SDK, which
 answers it as if this module did not exist.
@@ -47,21 +48,30 @@ _VERSION, _CLIENT, _CAPABILITIES = (
 )
 
 
+#: What a client can hear of without naming anything.
+_LISTS = frozenset({"toolsListChanged", "promptsListChanged", "resourcesListChanged"})
+_ACKNOWLEDGED = "notifications/subscriptions/acknowledged"
+
+
 class Handover(NamedTuple):
     """What the SDK continues with."""
 
     first: bytes  #: to be read before what is still in the pipe
     answered: frozenset[str | int]  #: ids of requests in it that are answered already
+    acknowledged: frozenset[str | int] = frozenset()  #: ids of subscriptions in it that are acknowledged already
 
 
 class Answers:
     """What a handshake is answered, from the first message on."""
 
-    def __init__(self, manifest: Manifest) -> None:
+    def __init__(self, manifest: Manifest, resources: Callable[[], list[dict[str, str]] | None]) -> None:
+        """`resources`: what can be read now; None where only the SDK can say."""
         self._manifest = manifest
+        self._resources = resources
         self._era: str | None = None  # "handshake" or "modern" by the client's first request; "sdk": not for us to say
         self.kept: list[bytes] = []  #: lines for the SDK, in the order they came
         self.answered: set[str | int] = set()
+        self.acknowledged: set[str | int] = set()
         self.is_over = False  #: the client has the tools: what it asks next needs the SDK
         self.is_waiting = False  #: something needs the SDK now
 
@@ -77,18 +87,30 @@ class Answers:
         if "id" not in message:
             self.kept.append(line)
             return None
+        if (listening := self._listening(message)) is not None:
+            self.kept.append(line)
+            self.acknowledged.add(message["id"])
+            return _line({"jsonrpc": "2.0", "method": _ACKNOWLEDGED, "params": listening})
         result = self._result(message)
         if result is None:
             self.kept.append(line)
             self.is_waiting = True
             self._era = self._era or "sdk"
             return None
-        return (
-            json.dumps(
-                {"jsonrpc": "2.0", "id": message["id"], "result": result}, ensure_ascii=False, separators=(",", ":")
-            ).encode("utf-8", "surrogatepass")
-            + b"\n"
-        )
+        return _line({"jsonrpc": "2.0", "id": message["id"], "result": result})
+
+    def _listening(self, message: dict[str, Any]) -> dict[str, Any] | None:
+        """How a stream of changes to the lists is acknowledged; None: it is another request, or about more."""
+        params = as_object(message.get("params")) if message["method"] == "subscriptions/listen" else None
+        if self._era != "modern" or params is None or set(message) != {"jsonrpc", "id", "method", "params"}:
+            return None
+        wanted = as_object(params.get("notifications"))
+        rest = {key: value for key, value in params.items() if key != "notifications"}
+        if wanted is None or not _is_enveloped(rest, self._manifest.modern["versions"]):
+            return None
+        if set(wanted) - _LISTS or not all(value is True for value in wanted.values()):
+            return None
+        return {"_meta": {f"{_RESERVED}subscriptionId": message["id"]}, "notifications": wanted}
 
     def _result(self, message: dict[str, Any]) -> dict[str, Any] | None:
         method, params = message["method"], as_object(message.get("params", {}))
@@ -97,11 +119,7 @@ class Answers:
         if method == "initialize":
             return self._initialized(message, params)
         if self._era == "handshake" and _is_plain(params):
-            if method == "ping":
-                return {}
-            if method == "tools/list":
-                self.is_over = True
-                return {"tools": self._manifest.tools}
+            return {} if method == "ping" else self._list(method)
         if self._era in (None, "modern") and _is_enveloped(params, self._manifest.modern["versions"]):
             return self._modern(message)
         return None
@@ -132,15 +150,25 @@ class Answers:
                 "supportedVersions": modern["versions"],
                 "_meta": meta,
             }
-        elif message["method"] == "tools/list":
-            self.is_over = True
-            result = {**modern["tools/list"], "tools": self._manifest.tools, "_meta": meta}
+        elif (listed := self._list(message["method"])) is not None:
+            result = {**modern[message["method"]], **listed, "_meta": meta}
         else:
             return None
         if self._era is None:
             self._keep(message)  # the first request decides by which rules the SDK serves the rest
             self._era = "modern"
         return result
+
+    def _list(self, method: str) -> dict[str, Any] | None:
+        """One of the lists that a client asks for before it uses a server."""
+        if method == "tools/list":
+            self.is_over = True
+            return {"tools": self._manifest.tools}
+        if method == "prompts/list":
+            return {"prompts": self._manifest.prompts}
+        if method == "resources/list" and (found := self._resources()) is not None:
+            return {"resources": found}
+        return None
 
     def _keep(self, message: dict[str, Any]) -> None:
         self.kept.append(json.dumps(message).encode() + b"\n")
@@ -150,9 +178,9 @@ class Answers:
 class Front:
     """Serves stdin and stdout until the SDK is there."""
 
-    def __init__(self, manifest: Manifest, load: Callable[[], object], *, source: int = 0, sink: int = 1) -> None:
+    def __init__(self, answers: Answers, load: Callable[[], object], *, source: int = 0, sink: int = 1) -> None:
         """`load`: loads the SDK, in a thread of its own."""
-        self._answers = Answers(manifest)
+        self._answers = answers
         self._load = load
         self._source, self._sink = source, sink
         self._buffer = b""
@@ -231,7 +259,13 @@ class Front:
         if self._failure is not None:
             raise self._failure
         answers = self._answers
-        return Handover(b"".join(answers.kept) + self._buffer, frozenset(answers.answered))
+        return Handover(
+            b"".join(answers.kept) + self._buffer, frozenset(answers.answered), frozenset(answers.acknowledged)
+        )
+
+
+def _line(message: dict[str, Any]) -> bytes:
+    return json.dumps(message, ensure_ascii=False, separators=(",", ":")).encode() + b"\n"
 
 
 def _message(line: bytes) -> dict[str, Any] | None:

@@ -15,6 +15,7 @@ from taskyard.mcp_server.for_task import for_task
 from taskyard.mcp_server.listing import job_facts, jobs_page
 from taskyard.mcp_server.results import agent_data
 from taskyard.mcp_server.task_ids import TaskId
+from taskyard.mcp_server.told import when_it_ends
 from taskyard.mcp_server.waiting import waited
 from taskyard.runtime.background import check_background
 from taskyard.runtime.model import Job
@@ -33,14 +34,14 @@ async def _bash(call: Call, given: arguments.Bash) -> Answer:
     if wants_background:
         check_background()
         job = await call.caller.jobs.start(for_task(call, spec))
-        return started(job)
-    return await foreground.run(call, spec, lambda job: started(job, waited=True))
+        return started(call, job)
+    return await foreground.run(call, spec, lambda job: started(call, job, waited=True))
 
 
-def started(job: Job, *, waited: bool = False) -> Answer:
-    """What a background start answers: the id, where the output goes, and that a notice will come."""
+def started(call: Call, job: Job, *, waited: bool = False) -> Answer:
+    """What a background start answers: the id, where the output goes, and how its end is told."""
     first = "It takes longer: it goes on in the background" if waited else "Command running in background"
-    text = f"{first} with ID: {job.id}. Output is being written to: {job.output_file}. You will be told when it ends."
+    text = f"{first} with ID: {job.id}. Output is being written to: {job.output_file}. {when_it_ends(call)}"
     if job.waits_for:
         text += f" It waits for {job.waits_for}."
     if job.needs_input:

@@ -55,6 +55,7 @@ class Manifest(NamedTuple):
     handshake: Mapping[str, Any]  #: protocol versions with `initialize`: versions, capabilities
     modern: Mapping[str, Any]  #: protocol versions without it: versions, capabilities, extras
     instructions: str
+    prompts: list[dict[str, Any]]
 
 
 def load(offered: Offer) -> Manifest:
@@ -64,7 +65,7 @@ def load(offered: Offer) -> Manifest:
     tools = [_variant(tool, stored["foreground"], offered) for tool in stored["tools"]]
     shown = [tool for tool in tools if tool is not None and (offered.monitor or tool["name"] != "Monitor")]
     names = [tool["name"] for tool in shown]
-    return Manifest(shown, stored["handshake"], stored["modern"], instructions(offered, names))
+    return Manifest(shown, stored["handshake"], stored["modern"], instructions(offered, names), stored["prompts"])
 
 
 def _variant(tool: dict[str, Any], foreground: Mapping[str, Any], offered: Offer) -> dict[str, Any] | None:

@@ -9,6 +9,7 @@ from taskyard.mcp_server import arguments, schemas, words
 from taskyard.mcp_server.answers import Answer
 from taskyard.mcp_server.calls import Call, Spec
 from taskyard.mcp_server.listing import job_facts
+from taskyard.mcp_server.told import when_it_ends
 
 
 async def _monitor(call: Call, given: arguments.Monitor) -> Answer:
@@ -21,7 +22,7 @@ async def _monitor(call: Call, given: arguments.Monitor) -> Answer:
         given.logs,
         given.filter,
         silence=None if given.silence is None else given.silence / 1000,
-        timeout=None if given.timeout is None else given.timeout / 1000,
+        timeout=None if given.timeout_ms is None else given.timeout_ms / 1000,
         reconnect=given.reconnect,
         name=given.description or None,
         tool_use_id=call.tool_use_id,
@@ -29,7 +30,7 @@ async def _monitor(call: Call, given: arguments.Monitor) -> Answer:
     job = await call.caller.jobs.start(spec)
     text = (
         f"Monitor running with ID: {job.id}. Everything it hears is written to: {job.output_file}. "
-        "You will be told of events, and when it ends."
+        f"{when_it_ends(call, 'What it sees, and its end,')}"
     )
     return Answer(text, job_facts(job))
 

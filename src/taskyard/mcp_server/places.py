@@ -16,12 +16,10 @@ from mcp.shared.uri_template import UriTemplate
 
 from taskyard.app import Yard
 from taskyard.errors import BadValue, ListNotFound
+from taskyard.mcp_server.resource_list import LIST, OUTPUT
 from taskyard.names import nearest
 from taskyard.runtime.folder import JobFolder, living_folder
 from taskyard.tasklist.list_folder import ListFolder, is_list_name
-
-LIST = "taskyard://lists/{list}"
-OUTPUT = "taskyard://jobs/{id}/output"
 
 _LIST, _OUTPUT = UriTemplate.parse(LIST), UriTemplate.parse(OUTPUT)
 

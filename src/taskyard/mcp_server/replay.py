@@ -11,7 +11,12 @@ from types import TracebackType
 
 from mcp.shared._stream_protocols import WriteStream  # it has no public name
 from mcp.shared.message import SessionMessage
-from mcp_types import JSONRPCError, JSONRPCResponse
+from mcp_types import JSONRPCError, JSONRPCNotification, JSONRPCResponse
+
+from taskyard.mcp_server.front import Handover
+from taskyard.shapes import as_object
+
+_ACKNOWLEDGED = "notifications/subscriptions/acknowledged"
 
 
 class Replayed(io.RawIOBase):
@@ -51,13 +56,20 @@ def claimed_stdin(first: bytes) -> Generator[io.TextIOWrapper]:
 class Unsaid:
     """Where answers go, but for those that were sent before."""
 
-    def __init__(self, write: WriteStream[SessionMessage], answered: frozenset[str | int]) -> None:
+    def __init__(self, write: WriteStream[SessionMessage], handover: Handover) -> None:
         self._write = write
-        self._answered = set(answered)
+        self._answered = set(handover.answered)
+        self._acknowledged = set(handover.acknowledged)
 
     async def send(self, item: SessionMessage, /) -> None:
-        """Send a message, unless it answers what is answered."""
+        """Send a message, unless it answers what is answered, or acknowledges what is acknowledged."""
         message = item.message
+        if self._acknowledged and isinstance(message, JSONRPCNotification) and message.method == _ACKNOWLEDGED:
+            meta = as_object((message.params or {}).get("_meta")) or {}
+            listening = meta.get("io.modelcontextprotocol/subscriptionId")
+            if isinstance(listening, (str, int)) and listening in self._acknowledged:
+                self._acknowledged.discard(listening)
+                return
         if isinstance(message, (JSONRPCResponse, JSONRPCError)) and message.id in self._answered:
             self._answered.discard(message.id)
             return

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
 from typing import Any
 
 from mcp.server.mcpserver.context import Context
@@ -12,22 +11,15 @@ from mcp_types import INVALID_PARAMS, ListResourcesResult, PaginatedRequestParam
 
 from taskyard.app import Yard
 from taskyard.errors import TaskyardError
-from taskyard.harmless import safe
-from taskyard.mcp_server import places
+from taskyard.mcp_server import places, resource_list
 from taskyard.mcp_server.answers import protocol_error
 from taskyard.mcp_server.callers import Callers, Request
 from taskyard.mcp_server.listing import page
+from taskyard.mcp_server.resource_list import PAGE, TEXT, list_resource, output_resources
 from taskyard.mcp_server.yard_server import YardServer
 from taskyard.runtime.folder import JobFolder
-from taskyard.runtime.model import Job
 from taskyard.runtime.output import Output
 from taskyard.tasklist.model import Listing
-from taskyard.view.job_text import state
-
-#: Outputs on one page of the list of resources.
-_PAGE = 100
-
-_TEXT = "text/plain"
 
 
 class Resources:
@@ -40,18 +32,18 @@ class Resources:
     def offer(self, server: YardServer) -> None:
         """Have `server` show them."""
         server.resource(
-            places.LIST,
+            resource_list.LIST,
             name="list",
             title="A task list",
             description="The tasks of a list, as TaskList shows them.",
-            mime_type=_TEXT,
+            mime_type=TEXT,
         )(self.read_list)
         server.resource(
-            places.OUTPUT,
+            resource_list.OUTPUT,
             name="output",
             title="A job's output",
             description="The end of what a background job printed, as much as a model is given.",
-            mime_type=_TEXT,
+            mime_type=TEXT,
         )(self.read_output)
         server.serve("resources/list", PaginatedRequestParams, self._list)
 
@@ -81,10 +73,10 @@ class Resources:
         jobs = await asyncio.to_thread(caller.jobs.list)
         after = _parsed(params.cursor) if params.cursor is not None else None
         left = [job for job in jobs if after is None or (job.start_time, job.id) > after]
-        shown = left[:_PAGE]
-        first = [] if after is not None else [_list_resource(caller.yard.tasks.name)]
+        shown = left[:PAGE]
+        first = [] if after is not None else [list_resource(caller.yard.tasks.name)]
         more = f"{shown[-1].start_time}.{shown[-1].id}" if len(left) > len(shown) else None
-        return ListResourcesResult(resources=[*first, *_outputs(shown)], next_cursor=more)
+        return ListResourcesResult(resources=_resources([*first, *output_resources(shown)]), next_cursor=more)
 
 
 def _listing(yard: Yard, name: str) -> Listing:
@@ -94,27 +86,8 @@ def _listing(yard: Yard, name: str) -> Listing:
         return other.tasks.list()
 
 
-def _list_resource(name: str) -> Resource:
-    return Resource(
-        uri=places.LIST.replace("{list}", name),
-        name=name,
-        title=f"Tasks of {name}",
-        description="The list this connection works on.",
-        mime_type=_TEXT,
-    )
-
-
-def _outputs(jobs: Sequence[Job]) -> list[Resource]:
-    return [
-        Resource(
-            uri=places.OUTPUT.replace("{id}", job.id),
-            name=f"{job.id}/output",
-            title=safe(job.description),
-            description=f"What {job.id} printed so far; it is {state(job)}.",
-            mime_type=_TEXT,
-        )
-        for job in jobs
-    ]
+def _resources(found: list[dict[str, str]]) -> list[Resource]:
+    return [Resource.model_validate(one) for one in found]
 
 
 def _parsed(cursor: str) -> tuple[int, str]:

@@ -14,9 +14,9 @@ One task in full: status, description, what it still waits for, and what waits f
 it."""
 
 TASK_LIST = """\
-All tasks: id, status, subject, owner, and what each still waits for. Look here for what is free (pending, no owner, \
-not blocked) and after each task you complete, since others work on the same list. Long lists come in pages: the \
-answer says how to see the rest."""
+All tasks of the shared list: id, status, subject, owner, and what each still waits for. Look here for what is \
+free (pending, no owner, not blocked) and after each task you complete, since others work on the same list. Long \
+lists come in pages: the answer says how to see the rest."""
 
 TASK_UPDATE = """\
 Change a task: its status, fields, owner or dependencies, all in one step or not at all.
@@ -32,12 +32,13 @@ id. It is atomic: of many agents that ask at once, each gets another one. It is 
 false. If your connection ends, what you have not completed goes back to the list."""
 
 BASH = """\
-Run a command in bash.
+Run a command in bash as a Taskyard job: people and other agents see it, its output is kept, and its end is proved. \
+For a quick look at files the client's own shell tool is enough.
 
 In the foreground it answers with the output and the exit code; a command that takes too long for one answer goes on \
 in the background, and the answer gives its id. With run_in_background it answers at once with an id and the output \
-file; you will be told when it ends, at the end of a later answer: do not look again and again. TaskOutput reads its \
-output, TaskStop ends it with everything it started, SendInput answers it if it asks something (with stdin)."""
+file, and says how you learn of its end: do not poll. TaskOutput reads its output, TaskStop ends it with \
+everything it started, SendInput answers it if it asks something (with stdin)."""
 
 BASH_IN_FOREGROUND = """\
 Run a command in bash. It answers with the output and the exit code, once it has ended: nothing can run in the \
@@ -47,8 +48,8 @@ MONITOR = """\
 Watch something in the background: what a command prints, a line an event, or an MCP server's resources and log \
 messages. Give exactly one of command, mcp_command and mcp_url.
 
-It answers at once with an id. You will be told of events at the end of later answers, in batches with a count of \
-what was held back; all of it is in the output file. Use a filter for what matters, and silence if no news is bad \
+It answers at once with an id. Events come with the answers to later Taskyard calls, in batches with a count of what \
+was held back; all of it is in the output file. Use a filter for what matters, and silence if no news is bad \
 news. TaskStop ends it. To hear of the end of one command alone, use Bash with run_in_background."""
 
 _AGENT = """\
@@ -60,8 +61,8 @@ AGENT = f"""\
 {_AGENT}
 
 In the foreground it answers with the agent's final text and what it took; one that takes too long for one answer \
-goes on in the background, and the answer gives its id. With run_in_background it answers at once; you will be told \
-when it ends, with its answer: do not look again and again. TaskOutput gives its answer once more (or its \
+goes on in the background, and the answer gives its id. With run_in_background it answers at once, and \
+says how you get its answer: do not poll. TaskOutput gives its answer once more (or its \
 transcript), TaskStop ends it with everything it started, SendMessage tells it something, SendInput answers it if it \
 asks."""
 
@@ -77,7 +78,7 @@ WORKFLOW = f"""\
 {_WORKFLOW}
 
 In the foreground it answers with how each step went; one that takes too long for one answer goes on in the \
-background. With run_in_background it answers at once with an id; you will be told when it ends."""
+background. With run_in_background it answers at once with an id."""
 
 WORKFLOW_IN_FOREGROUND = f"""\
 {_WORKFLOW} It answers once all steps are over: nothing can run in the background here."""
@@ -85,11 +86,12 @@ WORKFLOW_IN_FOREGROUND = f"""\
 TASK_OUTPUT = """\
 A background job and what it printed, cut to its end if it is long (the answer names the file with all of it); of an \
 agent its final answer, or with transcript all it said and did. Waits for its end unless block is false. Reading the \
-end here counts as having been told of it."""
+end here counts as having been told of it. For jobs of Taskyard; those of the client's own tools have ids of their \
+own."""
 
 TASK_STOP = """\
-End a background job with everything it started. The answer says whether the kernel confirmed that nothing of it is \
-left."""
+End a background job of Taskyard with everything it started. The answer says whether the kernel \
+confirmed that nothing of it is left."""
 
 KILL_SHELL = "The same as TaskStop, under an older name."
 
@@ -115,8 +117,10 @@ INSTRUCTIONS = f"""\
 Taskyard keeps a list of tasks that several agents share, and runs commands in the background.
 
 {_LIST}\
-- Bash, Agent and Workflow with run_in_background start a job. You are told when it ends: at the end of a later \
-answer, as a <task-notification>. It is automated and no user input. There is no need to poll.
+- Bash, Agent and Workflow with run_in_background start a job. Its end comes with the answer to a later call of these \
+tools, as a <task-notification>: it is automated and no user input. There is no need to poll.
+- Some tools here share a name with the client's own (Bash, TaskList, TaskOutput, …). These work on the shared list \
+and on jobs that other agents and people see; ids of one are unknown to the other.
 """
 
 INSTRUCTIONS_IN_FOREGROUND = f"""\

@@ -14,6 +14,7 @@ from taskyard.mcp_server.calls import Call, Spec
 from taskyard.mcp_server.for_task import for_task
 from taskyard.mcp_server.listing import job_facts
 from taskyard.mcp_server.results import workflow_data
+from taskyard.mcp_server.told import when_it_ends
 from taskyard.runtime.background import check_background
 from taskyard.runtime.model import Job
 
@@ -24,8 +25,8 @@ async def _workflow(call: Call, given: agent_arguments.Workflow) -> Answer:
         spec = spec._replace(timeout=given.timeout / 1000)
     if isinstance(given, agent_arguments.BackgroundWorkflow) and given.run_in_background:
         check_background()
-        return _runs(await call.caller.jobs.start(for_task(call, spec)))
-    return await foreground.run(call, spec, lambda job: _runs(job, waited=True))
+        return _runs(call, await call.caller.jobs.start(for_task(call, spec)))
+    return await foreground.run(call, spec, lambda job: _runs(call, job, waited=True))
 
 
 def _spec(yard: Yard, given: agent_arguments.Workflow) -> Workflow:
@@ -41,13 +42,10 @@ def _spec(yard: Yard, given: agent_arguments.Workflow) -> Workflow:
     return spec._replace(task_list=yard.tasks.name, tasks_dir=yard.tasks_dir)
 
 
-def _runs(job: Job, *, waited: bool = False) -> Answer:
-    """What is answered while it runs: its id, where its log is, and that a notice will come."""
+def _runs(call: Call, job: Job, *, waited: bool = False) -> Answer:
+    """What is answered while it runs: its id, where its log is, and how its end is told."""
     first = "It takes longer: the workflow goes on in the background" if waited else "Workflow running in background"
-    text = (
-        f"{first} with ID: {job.id}. What happens is being written to: {job.output_file}."
-        " You will be told when it ends: there is no need to look."
-    )
+    text = f"{first} with ID: {job.id}. What happens is being written to: {job.output_file}. {when_it_ends(call)}"
     if job.waits_for:
         text += f" It waits for {job.waits_for}."
     return Answer(text, job_facts(job) | workflow_data(job))

@@ -35,5 +35,5 @@ class YardServer(MCPServer[dict[str, object]]):
         with claimed_stdin(handover.first) as stdin:
             async with stdio_server(anyio.wrap_file(stdin)) as (read, write):
                 options = self._lowlevel_server.create_initialization_options()
-                unsaid = Unsaid(write, handover.answered)
+                unsaid = Unsaid(write, handover)
                 await self._lowlevel_server.run(Answering(read, unsaid), unsaid, options)

@@ -96,7 +96,7 @@ class HttpCallers:
 
     async def _found(self, request: Request) -> Caller:
         http = cast("HttpRequest", request.request)
-        name, is_given = self._name(http, client_name(request))
+        name = self._name(http, client_name(request))
         session = http.headers.get(SESSION) if request.protocol_version in HANDSHAKE_PROTOCOL_VERSIONS else None
         key = session_key(session) if session else f"name:{name}"
         visit = http.scope["taskyard.visit"]
@@ -105,17 +105,17 @@ class HttpCallers:
         guest = self._guests.get(key)
         if guest is None:
             async with self._door:
-                guest = self._guests.get(key) or await self._entered(key, name, is_given=is_given)
+                guest = self._guests.get(key) or await self._entered(key, name)
         elif time.monotonic() - guest.renewed > self._every:
             await self._renew([guest])
         return guest.caller
 
-    def _name(self, http: HttpRequest, own: str) -> tuple[str, bool]:
-        """The name a request is made under, and whether it was given on purpose."""
+    def _name(self, http: HttpRequest, own: str) -> str:
+        """The name a request is made under."""
         given = self._agent or http.headers.get(HEADER) or http.query_params.get(PARAMETER)
-        return (check_name("an agent", given), True) if given else (clean_name(own), False)
+        return check_name("an agent", given) if given else clean_name(own)
 
-    async def _entered(self, key: str, name: str, *, is_given: bool) -> Guest:
+    async def _entered(self, key: str, name: str) -> Guest:
         while len(self._guests) >= self._most:
             await self._make_room()
 
@@ -125,7 +125,6 @@ class HttpCallers:
                 tasks_dir=self._tasks_dir,
                 agent=name,
                 via="mcp",
-                is_main=None if is_given else True,
                 lease=self._lease,
                 sharing=self._yard,
             )
