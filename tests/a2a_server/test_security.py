@@ -10,16 +10,18 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import anyio.to_thread
 import pytest
 from a2a.client import Client
-from a2a.types.a2a_pb2 import CancelTaskRequest, GetTaskRequest, ListTasksRequest, Part
-from a2a.utils.errors import InvalidParamsError, InvalidRequestError, TaskNotFoundError
+from a2a.types.a2a_pb2 import CancelTaskRequest, GetTaskRequest, ListTasksRequest, Part, SubscribeToTaskRequest
+from a2a.utils.errors import A2AError, InvalidParamsError, InvalidRequestError, TaskNotFoundError
 from google.protobuf.json_format import ParseDict
 from google.protobuf.struct_pb2 import Value
 
 import taskyard
 from support import a2a_places as a2a
 from support.a2a_places import OurServer, Yard
+from taskyard.a2a_server.handler import CALLER_STREAMS
 
 pytestmark = pytest.mark.req("X-02")
 
@@ -260,3 +262,80 @@ def test_a_tenant_or_a_skill_that_is_not_named_is_refused_with_what_there_is(pla
 
     place.server.talk(body)
     assert "tenants" in place.rpc("GetTask", id="a00000000", tenant="x")["message"]
+
+
+@pytest.mark.parametrize("gone", ["command", "interpreter", "folder", "both"])
+def test_a_caller_sees_no_path_of_a_skill_that_cannot_start(yard: Yard, gone: str) -> None:
+    hidden = yard.folder / "hidden-place"
+    hidden.mkdir()
+    program = hidden / "agent"
+    program.write_text("#!/bin/sh\ncat\n", encoding="utf-8")
+    program.chmod(0o755)
+    yard.configure(
+        f'[a2a.skills.s]\ndescription = "d"\nengine = "command"\ncommand = "{program} {{prompt}}"\ncwd = "{hidden}"\n'
+    )
+    seen: list[str] = []
+
+    async def body(client: Client) -> None:
+        try:
+            task = await a2a.begun(client, "hello")
+            seen.append(str(await a2a.until(client, task.id, a2a.is_over)))
+        except A2AError as error:
+            seen.append(f"{error!r} {error} {error.data}")
+
+    with yard.serve("--skill", "s") as server:
+        if gone in ("command", "both"):
+            program.unlink()
+        if gone == "interpreter":
+            program.write_text(f"#!{hidden}/interpreter\n", encoding="utf-8")
+        if gone in ("folder", "both"):
+            hidden.rename(yard.folder / "elsewhere")
+        server.talk(body)
+    assert "hidden-place" not in seen[0]
+    assert str(yard.folder) not in seen[0]
+
+
+def test_a_caller_with_all_its_streams_open_leaves_streams_to_others(yard: Yard) -> None:
+    yard.configure("a2a_tasks = 1000\n")
+    tokens = {name: yard.cli("a2a", "token", name)["token"] for name in ("greedy", "honest")}
+
+    async def streams(client: Client, task_id: str, count: int) -> list[Any]:
+        opened = [client.subscribe(SubscribeToTaskRequest(id=task_id)) for _ in range(count)]
+        return [(stream, await anext(aiter(stream))) for stream in opened]
+
+    async def greedy(client: Client) -> None:
+        task = await a2a.begun(client, "/forever")
+        held = await streams(client, task.id, CALLER_STREAMS)
+        with pytest.raises(InvalidRequestError, match="Too many streams"):
+            await streams(client, task.id, 1)
+
+        async def honest(client: Client) -> None:
+            own = await a2a.begun(client, "/forever")
+            assert len(await streams(client, own.id, CALLER_STREAMS)) == CALLER_STREAMS
+            await client.cancel_task(CancelTaskRequest(id=own.id))
+
+        await anyio.to_thread.run_sync(lambda: server.talk(honest, token=tokens["honest"]))
+        assert len(held) == CALLER_STREAMS
+        await client.cancel_task(CancelTaskRequest(id=task.id))
+
+    with yard.serve() as server:
+        server.talk(greedy, token=tokens["greedy"])
+
+
+@pytest.mark.parametrize("path", ["/rpc", "/rpc/", "/rpc//"])
+def test_a_trailing_slash_is_answered_and_not_redirected(place: Place, path: str) -> None:
+    asked = {"jsonrpc": "2.0", "id": 1, "method": "ListTasks", "params": {}}
+    got = place.ask("POST", path, asked, Content_Type="application/json")
+    assert got.status == 200
+    assert "tasks" in got.body["result"]
+
+
+@pytest.mark.parametrize("prompt", ["/wait 0", "hello"])
+def test_every_artifact_has_a_part(place: Place, prompt: str) -> None:
+    async def body(client: Client) -> None:
+        task = await a2a.begun(client, prompt, **TALK)
+        over = await a2a.until(client, task.id, a2a.is_over)
+        assert all(artifact.parts for artifact in over.artifacts)
+        assert bool([each for each in over.artifacts if each.artifact_id == "transcript"]) is (prompt == "hello")
+
+    place.server.talk(body)

@@ -42,8 +42,9 @@ class Gate:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Let a request in, or say why not."""
+        path = str(scope["path"]).rstrip("/") or "/"
+        scope = {**scope, "path": path}  # a redirect to it would lead past a proxy
         request = Request(scope, receive)
-        path = str(scope["path"])
         refused = self._stranger(request)
         body = b""
         if refused is None and path != AGENT_CARD_WELL_KNOWN_PATH:

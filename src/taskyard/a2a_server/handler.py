@@ -52,8 +52,8 @@ from taskyard.runtime import steering
 #: Seconds a message waits for its answer; whoever wants to wait longer asks again, or listens to the stream.
 LONGEST_WAIT = 600.0
 
-#: Streams at once.
-MOST_STREAMS = 100
+#: Streams at once, of all callers and of one.
+MOST_STREAMS, CALLER_STREAMS = 100, 25
 
 _log = logging.getLogger("taskyard.a2a")
 
@@ -64,7 +64,7 @@ class Handler(RequestHandler):
     def __init__(self, desk: Desk, inbox: Inbox) -> None:
         self._desk = desk
         self._inbox = inbox
-        self._streams = 0
+        self._streams: dict[str, int] = {}
 
     async def on_message_send(self, params: SendMessageRequest, context: ServerCallContext) -> Task:
         """Begin a task, or tell one something; the answer comes when it is over or asks, unless it is to come now."""
@@ -79,7 +79,7 @@ class Handler(RequestHandler):
         self, params: SendMessageRequest, context: ServerCallContext
     ) -> AsyncGenerator[Update]:
         """The same, with everything that becomes of it on the way."""
-        with _told(params), self._streaming():
+        with _told(params), self._streaming(context):
             task_id = await self._taken(params, context)
             updates = self._desk.stream(context.user.user_name, task_id, past_questions=False)
             async for update in updates:
@@ -89,7 +89,7 @@ class Handler(RequestHandler):
         self, params: SubscribeToTaskRequest, context: ServerCallContext
     ) -> AsyncGenerator[Update]:
         """Everything that becomes of a task from now on, also past its questions."""
-        with _told(params), self._streaming():
+        with _told(params), self._streaming(context):
             known = await self._desk.find(context.user.user_name, params.id)
             if known.status.state in FINAL:
                 raise UnsupportedOperationError("The task is over: nothing more comes.")
@@ -158,14 +158,18 @@ class Handler(RequestHandler):
         return await self._desk.act(partial(self._inbox.take, context.user.user_name, params))
 
     @contextmanager
-    def _streaming(self) -> Generator[None]:
-        if self._streams >= MOST_STREAMS:
+    def _streaming(self, context: ServerCallContext) -> Generator[None]:
+        caller = context.user.user_name
+        own = self._streams.get(caller, 0)
+        if own >= CALLER_STREAMS or sum(self._streams.values()) >= MOST_STREAMS:
             raise InvalidRequestError("Too many streams are open. Try again later.", data={RETRYABLE: "true"})
-        self._streams += 1
+        self._streams[caller] = own + 1
         try:
             yield
         finally:
-            self._streams -= 1
+            self._streams[caller] -= 1
+            if not self._streams[caller]:
+                del self._streams[caller]
 
 
 def _offset(context: ServerCallContext) -> int | None:

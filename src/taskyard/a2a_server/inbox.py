@@ -7,12 +7,14 @@ A message is taken once, by its id: the job's record names the one it began with
 from __future__ import annotations
 
 import json
+import logging
 import uuid
 from collections.abc import Iterable, Mapping
 
 from a2a.types.a2a_pb2 import Message, Part, Role, SendMessageRequest
 from a2a.utils.errors import (
     ContentTypeNotSupportedError,
+    InternalError,
     InvalidParamsError,
     InvalidRequestError,
     UnsupportedOperationError,
@@ -26,7 +28,7 @@ from taskyard.a2a_server.skills import Skill
 from taskyard.a2a_server.states import asked_at
 from taskyard.a2a_server.tasks import Known, Tasks
 from taskyard.disk.kernel_lock import RangeLock
-from taskyard.errors import Conflict, JobEnded, TaskyardError
+from taskyard.errors import Conflict, JobEnded, TaskyardError, UsageError
 from taskyard.kinds.agent import LONGEST_PROMPT
 from taskyard.kinds.agent_messages import as_line
 from taskyard.names import check_text, nearest
@@ -34,6 +36,8 @@ from taskyard.remote.a2a.faults import RETRYABLE
 from taskyard.remote.a2a.lines import plain
 from taskyard.runtime.jobs import Jobs
 from taskyard.shapes import as_text
+
+_log = logging.getLogger("taskyard.a2a")
 
 #: Characters of an id that somebody else made.
 _LONGEST_ID = 256
@@ -77,7 +81,11 @@ class Inbox:
         message = wish.message
         context = message.context_id or uuid.uuid4().hex
         origin = Origin(caller, message.message_id, context, skill.name, skill.transcript)
-        return self._jobs.start(Offered(skill.agent(text), origin)).id
+        try:
+            return self._jobs.start(Offered(skill.agent(text), origin)).id
+        except UsageError as error:  # of the skill, which the caller did not choose and may not see
+            _log.warning("The skill %s could not be started: %s", skill.name, error)
+            raise InternalError("This skill cannot work on the message; the log of the server says why.") from error
 
     def _skill(self, wish: SendMessageRequest) -> Skill:
         """The skill that is asked for: by name in the metadata, where there are several."""

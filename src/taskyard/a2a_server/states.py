@@ -10,6 +10,7 @@ How a job stands, in the words of the protocol. Pure.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 
 from a2a.types.a2a_pb2 import Message, Part, Role, TaskState, TaskStatus
@@ -65,6 +66,11 @@ def _final(job: Job) -> TaskState:
     return TaskState.TASK_STATE_CANCELED if was_stopped else TaskState.TASK_STATE_FAILED
 
 
+_CANNOT_START = " cannot be started: "
+
+#: A path of this machine: absolute, or from a home folder.
+_PATH = re.compile(r"(?<![\w:/.])~?/[^\s'\"`:;,()]+")
+
 _REASONS = {
     "timeout": "It took longer than it may.",
     "output_cap": "It said more than it may.",
@@ -80,7 +86,13 @@ def _last_words(job: Job) -> str:
     if end.cause == "stopped":
         return "It was stopped." if end.proof == "proved" else f"It was stopped ({end.proof or 'no proof'})."
     ending = f"It ended with exit code {end.exit_code}." if end.exit_code is not None else f"It ended by {end.cause}."
-    return end.error or _REASONS.get(end.cause) or ending
+    return _for_others(end.error or "") or _REASONS.get(end.cause) or ending
+
+
+def _for_others(error: str) -> str:
+    """An error without what it says of this machine: programs and paths."""
+    program, cannot, why = error.partition(_CANNOT_START)
+    return _PATH.sub("…", f"The agent{cannot}{why}" if cannot else program)
 
 
 def _status(job: Job, context: str, state: TaskState, when: int, text: str, name: str) -> TaskStatus:

@@ -50,7 +50,11 @@ class Desk:
 
     async def task(self, known: Known, offset: int | None = None) -> Task:
         """A task as the protocol has it."""
-        return await self.look(lambda: self.tasks.task(known, self.tasks.transcript(known, offset)))
+
+        def read() -> Task:
+            return self.tasks.task(known, self.tasks.transcript(known, offset), by_offset=offset is not None)
+
+        return await self.look(read)
 
     async def settled(self, caller: str, task_id: str, *, seconds: float) -> Known:
         """A task once it is over or asks something, or as it is after so many seconds."""

@@ -28,7 +28,7 @@ from taskyard.runtime import looking
 from taskyard.runtime.folder import JobFolder
 from taskyard.runtime.model import Job
 from taskyard.runtime.output import Output
-from taskyard.shapes import as_text
+from taskyard.shapes import as_object, as_text
 
 
 class Known(NamedTuple):
@@ -76,9 +76,14 @@ class Tasks:
         whole = known.origin.transcript
         return latest(output, whole=whole) if offset is None else told(output, offset, whole=whole)
 
-    def task(self, known: Known, said: Told | None) -> Task:
-        """A task as the protocol has it; without `said`, also without artifacts."""
-        artifacts = [] if said is None else [transcript_artifact(said), *result_artifacts(known.job)]
+    def task(self, known: Known, said: Told | None, *, by_offset: bool = False) -> Task:
+        """A task as the protocol has it; without `said`, also without artifacts.
+
+        `by_offset`: the caller follows the transcript by offsets, and needs the next one even if nothing was said.
+        """
+        artifacts = list[Artifact]() if said is None else result_artifacts(known.job)
+        if said is not None and (said.parts or by_offset):
+            artifacts.insert(0, transcript_artifact(said))
         return Task(
             id=known.job.id,
             context_id=known.origin.context,
@@ -127,7 +132,8 @@ class Tasks:
 def transcript_artifact(said: Told) -> Artifact:
     """What an agent said and did."""
     where = {since.OFFSET: said.offset, since.NEXT: said.next, since.MORE: said.more}
-    return Artifact(artifact_id=since.TRANSCRIPT, name=since.TRANSCRIPT, parts=said.parts, metadata=where)
+    parts = said.parts or [Part(text="")]  # the protocol wants one
+    return Artifact(artifact_id=since.TRANSCRIPT, name=since.TRANSCRIPT, parts=parts, metadata=where)
 
 
 def result_artifacts(job: Job) -> list[Artifact]:
@@ -152,10 +158,18 @@ def _metadata(known: Known) -> dict[str, object]:
     """What callers may know beside: which skill, what it took, and what proves its end."""
     job, end = known.job, known.job.end
     told: dict[str, object] = {"skill": known.origin.skill}
-    told |= {name: job.facts[name] for name in ("usage", "costUsd") if name in job.facts}
+    told |= {name: _camel(job.facts[name]) for name in ("usage", "costUsd") if name in job.facts}
     if end is not None:
         told |= {"cause": end.cause, "proof": end.proof, "durationMs": end.duration_ms}
     return {name: value for name, value in told.items() if value not in (None, "")}
+
+
+def _camel(value: object) -> object:
+    """A value with keys as the protocol has them: `inputTokens`."""
+    found = as_object(value)
+    if found is None:
+        return value
+    return {name[:1] + name.title().replace("_", "")[1:]: _camel(each) for name, each in found.items()}
 
 
 def _place(known: Known) -> ListTasksCursor:
