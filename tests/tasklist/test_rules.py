@@ -133,7 +133,9 @@ def test_starting_makes_the_starter_owner_only_where_there_is_none() -> None:
         with pytest.raises(AlreadyClaimed):
             rules.apply(facts(TASK._replace(owner="bob", status=status), held()), Patch(status=DOING), ADA)
     by_hand = held("bob", "manual")
-    nobody = rules.apply(facts(TASK._replace(owner="bob"), by_hand), Patch(status=DOING), NOBODY)
+    with pytest.raises(AlreadyClaimed, match="--by bob"):
+        rules.apply(facts(TASK._replace(owner="bob"), by_hand), Patch(status=DOING), NOBODY)
+    nobody = rules.apply(facts(TASK._replace(owner="bob"), by_hand), Patch(status=DOING), NOBODY._replace(force=True))
     assert (nobody.task.owner, nobody.lease) == ("bob", by_hand)
     with pytest.raises(AlreadyClaimed):
         rules.apply(facts(TASK._replace(owner="bob")), Patch(status=DOING), ADA)
@@ -199,6 +201,7 @@ def test_a_claim_protects_its_task_from_everyone_but_its_holder(move: Callable[[
         (by_name, ADA),
         (living, NOBODY),
         (timed, NOBODY),
+        (by_name, NOBODY),
         (living, bob._replace(instance="i-another")),
         (living, bob._replace(instance="")),
         (timed, bob._replace(instance="")),
@@ -210,7 +213,7 @@ def test_a_claim_protects_its_task_from_everyone_but_its_holder(move: Callable[[
         (living, bob),
         (timed, bob),
         (by_name, bob._replace(instance="")),
-        (by_name, NOBODY),
+        (by_name, NOBODY._replace(force=True)),
         (living, NOBODY._replace(token="t-1")),
         (living, ADA._replace(force=True)),
         (timed, NOBODY._replace(force=True)),

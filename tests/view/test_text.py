@@ -105,7 +105,7 @@ def test_a_list_reads_as_people_expect() -> None:
 def test_columns_line_up_for_wide_characters_and_long_subjects_are_cut() -> None:
     tasks = [Task("1", WIDE, owner="张"), Task("2", "x" * 200, owner="ada")]
     first, second = task_rows(arranged(tasks, now=NOW), now=NOW, columns=40)
-    assert width(first[: first.index("@")]) == width(second[: second.index("@")])
+    assert width(first[: first.index("→")]) == width(second[: second.index("→")])
     assert width(second) <= 40
     assert "…" in second
 

@@ -78,9 +78,22 @@ class AlreadyClaimed(Conflict):
 
     code = "already_claimed"
 
-    def __init__(self, task_id: str, owner: str, *, instance: str | None = None, forcible: bool = False) -> None:
-        """`instance`: the living holder, where it has the caller's own name. `forcible`: a person may insist."""
+    def __init__(
+        self,
+        task_id: str,
+        owner: str,
+        *,
+        instance: str | None = None,
+        forcible: bool = False,
+        nameless: bool = False,
+    ) -> None:
+        """`instance`: the living holder, where it has the caller's own name. `forcible`: a person may insist.
+
+        `nameless`: the caller gave no name, and the claim is one that anybody with the name may act on.
+        """
         who, ask = repr(owner), f"Ask {owner!r}"
+        if nameless:
+            ask = f"If that is you, add `--by {owner}`; if not, ask {owner!r}"
         if instance is not None:
             who = f"another living {owner!r} (instance {instance})"
             ask = "If that is you, give the claim's token; if not, work under another name"

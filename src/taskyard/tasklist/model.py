@@ -67,6 +67,11 @@ class Task(NamedTuple):
         return self.status is TaskStatus.COMPLETED
 
     @property
+    def is_assigned(self) -> bool:
+        """Whether it has an owner who has neither claimed nor started it."""
+        return self.owner is not None and self.lease is None and self.status is TaskStatus.PENDING
+
+    @property
     def is_internal(self) -> bool:
         """Whether this is a tracker, hidden from people and never worked on."""
         return bool(self.metadata.get("_internal"))

@@ -162,8 +162,6 @@ def _check_claim(facts: Facts, caller: Caller) -> None:
         return
     if held.token == caller.token or _is_mine(facts, caller):
         return
-    if caller.agent is None and held.kind == "manual":
-        return  # a person at a shell, about what a person claimed by name
     raise _taken(facts, caller, forcible=True)
 
 
@@ -171,7 +169,8 @@ def _taken(facts: Facts, caller: Caller, *, forcible: bool = False) -> AlreadyCl
     """The refusal; where the holder has the caller's own name, it says which instance that is."""
     owner, lease = facts.task.owner or "", facts.lease
     instance = lease.instance if lease is not None and owner == caller.agent else None
-    return AlreadyClaimed(facts.task.id, owner, instance=instance, forcible=forcible)
+    nameless = caller.agent is None and lease is not None and lease.kind == "manual"
+    return AlreadyClaimed(facts.task.id, owner, instance=instance, forcible=forcible, nameless=nameless)
 
 
 def release(facts: Facts, caller: Caller) -> Decision:

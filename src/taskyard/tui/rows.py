@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from taskyard.tui.paint import TEAM_COLOUR, Piece
 from taskyard.view.glyphs import Style
-from taskyard.view.text import cut, duration, padded, width
+from taskyard.view.text import cut, duration, owner_mark, padded, urgency, width
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ def task_row(task: TaskView, *, columns: int, ids: int, now: int, style: Style, 
     quiet = "muted" if task.state in ("done", "blocked") else ""
     left = f"{task.id:>{ids}} "
     subject = task.doing or task.subject
-    right = _task_right(task, now)
+    right = _task_right(task, now, style)
     room = max(columns - 2 - len(left) - width(right) - 1, 4)
     return [
         Piece(f"{sign(task.glyph, task.ascii, style, turn if task.state == 'doing' else None)} ", task.token),
@@ -47,10 +47,11 @@ def task_row(task: TaskView, *, columns: int, ids: int, now: int, style: Style, 
     ]
 
 
-def _task_right(task: TaskView, now: int) -> str:
-    owner = f"@{cut(task.owner, 12)}" if task.owner else ""
+def _task_right(task: TaskView, now: int, style: Style) -> str:
+    owner = owner_mark(cut(task.owner, 12), is_assigned=task.is_assigned, style=style) if task.owner else ""
+    marks = "" if task.state == "done" else urgency(task.priority, task.due)
     age = f"{duration((now - task.since) / 1000):>{_AGE}}" if task.since is not None and task.state != "ready" else ""
-    return "  ".join(part for part in (task.note, owner) if part) + (age and f" {age}")
+    return "  ".join(part for part in (task.note, marks, owner) if part) + (age and f" {age}")
 
 
 def job_row(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from taskyard.tasklist.extras import labels_of, set_priority_of
+from taskyard.tasklist.extras import due_of, labels_of, set_priority_of
 from taskyard.typed import NamedTuple
 from taskyard.view.glyphs import TASK_LOOKS
 from taskyard.view.text import safe, waits_note
@@ -38,6 +38,8 @@ class TaskView(NamedTuple):
     level: int = 0  #: its column in the graph
     rank: int = 0  #: its row in that column
     is_critical: bool = False  #: on the longest way that is still to go
+    due: str | None = None  #: when it should be done, in ISO 8601
+    is_assigned: bool = False  #: its owner has neither claimed nor started it
 
 
 class Counts(NamedTuple):
@@ -84,4 +86,6 @@ def task_view(row: Row, place: Place, me: str | None) -> TaskView:
         level=place.level,
         rank=place.rank,
         is_critical=place.is_critical,
+        due=due_of(task),
+        is_assigned=task.is_assigned,
     )

@@ -8,6 +8,7 @@ cursor nor colour the screen nor reverse what is read.
 from __future__ import annotations
 
 from taskyard.harmless import safe as safe
+from taskyard.tasklist.extras import due_of, set_priority_of
 from taskyard.view.glyphs import TASK_LOOKS, Style, glyph, painted
 
 TYPE_CHECKING = False
@@ -88,11 +89,14 @@ def padded(text: str, columns: int) -> str:
 
 
 def task_rows(rows: Sequence[Row], *, now: int, columns: int = 80, style: Style = Style()) -> list[str]:  # noqa: B008
-    """One line per task: `◐ 12  Migrate the schema   @ada   3m`, `◌ 13  Switch readers   waits for 12`."""
+    """One line per task: `◐ 12  Migrate the schema   @ada   3m`, `◌ 13  Switch readers   waits for 12`.
+
+    `P1` is a priority that was set, `due 2027-01-01` when it should be done, `@ada` has it, `→ada` shall have it.
+    """
     if not rows:
         return []
     ids = max(len(row.task.id) for row in rows)
-    owners = max(width(_owner(row)) for row in rows)
+    owners = max(width(_owner(row, style)) for row in rows)
     notes = [_note(row, now) for row in rows]
     # glyph, space, id, two spaces; the right side begins two spaces after the subject
     taken = ids + 4 + (owners + 2 if owners else 0) + max((len(note) + 2 for note in notes if note), default=0)
@@ -100,7 +104,7 @@ def task_rows(rows: Sequence[Row], *, now: int, columns: int = 80, style: Style 
     widest = max(map(width, subjects))
     lines: list[str] = []
     for row, subject, note in zip(rows, subjects, notes):
-        right = f"{padded(_owner(row), owners)}  {note}" if owners else note
+        right = f"{padded(_owner(row, style), owners)}  {note}" if owners else note
         line = f"{row.task.id:>{ids}}  {padded(subject, widest)}  {right}".rstrip()
         token = "muted" if row.state in ("done", "blocked") else "default"
         lines.append(f"{glyph(TASK_LOOKS[row.state], style)} {painted(line, token, style)}")
@@ -114,8 +118,19 @@ def done_line(count: int, style: Style = Style()) -> str:  # noqa: B008
     return f"{glyph(TASK_LOOKS['done'], style)} {painted(f'{count} done   (--all shows them)', 'muted', style)}"
 
 
-def _owner(row: Row) -> str:
-    return f"@{safe(row.task.owner)}" if row.task.owner else ""
+def _owner(row: Row, style: Style) -> str:
+    task = row.task
+    return owner_mark(safe(task.owner), is_assigned=task.is_assigned, style=style) if task.owner else ""
+
+
+def owner_mark(owner: str, *, is_assigned: bool, style: Style = Style()) -> str:  # noqa: B008
+    """`@ada` has claimed it, `→ada` is to do it and has not claimed it."""
+    return f"{'->' if style.ascii else '→'}{owner}" if is_assigned else f"@{owner}"
+
+
+def urgency(priority: int | None, due: str | None) -> str:
+    """`P1  due 2027-01-01`, as far as they are set."""
+    return "  ".join(filter(None, [f"P{priority}" if priority is not None else "", f"due {due}" if due else ""]))
 
 
 def waits_note(waits_for: Sequence[str]) -> str:
@@ -125,6 +140,12 @@ def waits_note(waits_for: Sequence[str]) -> str:
 
 
 def _note(row: Row, now: int) -> str:
+    task = row.task
+    marks = "" if row.state == "done" else urgency(set_priority_of(task), due_of(task))
+    return "  ".join(filter(None, [_state_note(row, now), marks]))
+
+
+def _state_note(row: Row, now: int) -> str:
     if row.state == "blocked":
         return waits_note(row.waits_for)
     if row.state in ("doing", "done") and row.since is not None:

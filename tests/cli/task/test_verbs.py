@@ -151,12 +151,13 @@ def test_what_another_holds_is_left_alone_until_a_person_insists_and_the_log_say
 
 
 @pytest.mark.req("L-09")
-def test_a_person_without_a_name_may_finish_what_was_claimed_by_hand() -> None:
+def test_what_was_claimed_by_hand_is_finished_under_that_name_or_by_force() -> None:
     add("A")
     taskyard("task", "start", "1", "--by", "ada")
 
     assert taskyard("task", "done", "1", "--by", "bob").code == 5
-    assert taskyard("task", "done", "1").code == 0
+    assert taskyard("task", "done", "1").code == 5
+    assert taskyard("task", "done", "1", "--force").code == 0
 
 
 @pytest.mark.req("L-06")

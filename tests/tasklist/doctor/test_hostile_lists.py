@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+import threading
 import time
 from pathlib import Path
 
@@ -31,8 +32,14 @@ def lock_ahead(plan: Path, name: str, seconds: float) -> Path:
     """A lock folder of another program, stamped ahead of the clock."""
     lock = plan / name
     lock.mkdir()
-    os.utime(lock, (time.time() + seconds,) * 2)
+    touch_ahead(lock, seconds)
     return lock
+
+
+def touch_ahead(lock: Path, seconds: float) -> None:
+    """Stamp a lock folder with a time that is still to come."""
+    at = time.time() + seconds
+    os.utime(lock, (at, at))
 
 
 @pytest.mark.req("L-04")
@@ -61,12 +68,19 @@ def test_whoever_gives_up_waiting_hands_on_what_was_watched(plan: Path, monkeypa
 def test_a_lock_that_its_holder_touches_is_never_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(folder_lock, "STALE_AFTER", 0.3)
     lock = lock_ahead(tmp_path, "x.lock", 100)
-    watched = folder_lock._Watched(str(lock))
-    until = time.monotonic() + 0.6
-    while time.monotonic() < until:
-        assert not watched.free_if_abandoned()
-        os.utime(lock, (time.time() + 100,) * 2)
-        time.sleep(0.05)
+    over = threading.Event()
+
+    def hold() -> None:
+        while not over.wait(0.05):
+            touch_ahead(lock, 100)
+
+    holder = threading.Thread(target=hold)
+    holder.start()
+    try:
+        assert not folder_lock.free_abandoned(str(lock))
+    finally:
+        over.set()
+        holder.join()
     assert lock.is_dir()
 
 
@@ -83,7 +97,14 @@ def test_doctor_names_and_frees_a_lock_from_the_future(plan: Path, monkeypatch: 
 
 @pytest.mark.req("L-03")
 def test_an_id_that_leaves_no_room_blocks_no_creation(plan: Path) -> None:
-    task = {"id": "999999999", "subject": "trap", "description": "", "status": "pending", "blocks": [], "blockedBy": []}
+    task: dict[str, object] = {
+        "id": "999999999",
+        "subject": "trap",
+        "description": "",
+        "status": "pending",
+        "blocks": [],
+        "blockedBy": [],
+    }
     (plan / "999999999.json").write_text(json.dumps(task), encoding="utf-8")
     (plan / ".highwatermark").write_text("999999999", encoding="utf-8")
     assert "trap" in taskyard("task", "list").out

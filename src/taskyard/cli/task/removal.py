@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 from taskyard.cli.command import Command
-from taskyard.cli.output import confirm, open_yard
+from taskyard.cli.output import answer, confirm, open_yard
 from taskyard.cli.task.shown import answer_tasks
 from taskyard.cli.values import task_id
+from taskyard.view.records import task_json
+from taskyard.view.text import safe
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
     from taskyard.cli.command import Args
     from taskyard.cli.parser import Parser
+    from taskyard.tasklist.model import Task
+
+#: More tasks than this are counted, not listed.
+_MOST_SHOWN = 20
 
 
 def _add_yes(parser: Parser) -> None:
@@ -31,7 +39,7 @@ def _rm(args: Args) -> int:
             yard.tasks.get(one)  # all of them are there, or none is removed
         confirm(args, f"Remove {_counted(len(ids))} from list {yard.tasks.name!r}?")
         gone = yard.tasks.delete_all(ids, note=args.note, force=args.force)
-        return answer_tasks(args, yard, gone, nothing="")
+        return _answer(args, "Removed", gone, f"`taskyard task restore {' '.join(task.id for task in gone)}`")
 
 
 def _archive_arguments(parser: Parser) -> None:
@@ -46,7 +54,9 @@ def _archive(args: Args) -> int:
         if count:
             confirm(args, f"Put {_counted(count)} of list {yard.tasks.name!r} away?")
         gone = yard.tasks.archive(*args.ids, force=args.force)
-        return answer_tasks(args, yard, gone, nothing="Nothing is done yet.")
+        if not gone:
+            return answer_tasks(args, yard, gone, nothing="No task is completed yet.")
+        return _answer(args, "Archived", gone, f"`taskyard task restore {' '.join(task.id for task in gone)}`")
 
 
 def _reset_arguments(parser: Parser) -> None:
@@ -57,7 +67,26 @@ def _reset(args: Args) -> int:
     with open_yard(args) as yard:
         if count := len(yard.tasks.list(internal=True)):
             confirm(args, f"Put all {_counted(count)} of list {yard.tasks.name!r} away?")
-        return answer_tasks(args, yard, yard.tasks.reset(), nothing="The list is empty.")
+        gone = yard.tasks.reset()
+        if not gone:
+            return answer_tasks(args, yard, gone, nothing="The list is empty.")
+        return _answer(args, "Removed", gone, "`taskyard task restore --last-reset`")
+
+
+def _answer(args: Args, did: str, tasks: Sequence[Task], undo: str) -> int:
+    """Say what was taken off the list, and how to bring it back."""
+
+    def lines() -> Iterator[str]:
+        if len(tasks) == 1:
+            yield f"{did} #{tasks[0].id} {safe(tasks[0].subject)}."
+        else:
+            yield f"{did} {_counted(len(tasks))}:"
+            yield from (f"  #{task.id} {safe(task.subject)}" for task in tasks[:_MOST_SHOWN])
+            if len(tasks) > _MOST_SHOWN:
+                yield f"  … and {len(tasks) - _MOST_SHOWN} more"
+        yield f"Undo: {undo}"
+
+    return answer(args, lambda: [task_json(task) for task in tasks], lines, ids=(task.id for task in tasks))
 
 
 def _counted(count: int) -> str:

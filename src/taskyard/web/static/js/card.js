@@ -34,9 +34,10 @@ export function showCard(item, task) {
   dress(card, { class: `card is-${task.state}${task.is_mine ? " is-mine" : ""}` });
   reglyph(mark, task);
   say(word, task.word);
-  say(owner, task.owner ? `@${task.owner}` : "");
+  say(owner, task.owner ? `${task.is_assigned ? "→" : "@"}${task.owner}` : "");
   setAge(/** @type {HTMLElement} */ (since), task.since);
   say(subject, task.subject);
   say(doing, task.state === "done" ? "" : task.doing || task.note);
-  say(labels, task.labels.join(" · "));
+  const urgency = task.state === "done" ? [] : [task.priority !== null && `P${task.priority}`, task.due && `due ${task.due}`];
+  say(labels, [...urgency.filter(Boolean), ...task.labels].join(" · "));
 }

@@ -7,7 +7,7 @@
  *   id: string, subject: string, state: "ready" | "doing" | "blocked" | "done", glyph: string, word: string, token: string,
  *   owner: string | null, is_mine: boolean, since: number | null, doing: string, note: string, waits_for: string[],
  *   blocked_by: string[], blocks: string[], priority: number | null, labels: string[], level: number, rank: number,
- *   is_critical: boolean,
+ *   is_critical: boolean, due: string | null, is_assigned: boolean,
  * }} TaskView
  *
  * @typedef {{word: string, glyph: string, token: string, at: number | null}} Step
