@@ -11,6 +11,7 @@ import pytest
 
 import taskyard
 from support import cli
+from support.wait import until
 from support.web import Open, Told, WebServer
 from taskyard.kinds.shell import Shell
 
@@ -147,3 +148,21 @@ def test_it_says_to_people_where_it_is_and_what_it_may() -> None:
     assert lines[0].startswith("http://127.0.0.1:")
     assert "It only shows" in lines[1]
     assert (server.returncode, said) == (0, "")
+
+
+@pytest.mark.req("X-02")
+def test_a_browser_is_opened_without_the_token_among_its_arguments(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    browser, seen = tmp_path / "browser", tmp_path / "seen"
+    browser.write_text(f'#!/bin/sh\nprintf "%s" "$*" > {seen}.new && mv {seen}.new {seen}\n', encoding="utf-8")
+    browser.chmod(0o755)
+    monkeypatch.setenv("BROWSER", str(browser))
+    with WebServer("--open") as server:
+        until(seen.exists)
+        given = seen.read_text(encoding="utf-8")
+        assert server.token not in given
+        page = Path(given.removeprefix("file://"))
+        assert stat.S_IMODE(page.stat().st_mode) == 0o600
+        assert f"{server.url}#token={server.token}" in page.read_text(encoding="utf-8")
+    assert not page.exists()

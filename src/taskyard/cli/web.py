@@ -50,7 +50,14 @@ def _run(args: Args) -> int:
         new_token=args.new_token,
         options=Options(allow_actions=args.allow_actions, everywhere=args.everywhere),
     )
-    serving.serve(wish, lambda ready: _say(args, ready))
+    try:
+        serving.serve(wish, lambda ready: _say(args, ready))
+    finally:
+        if args.open:
+            from taskyard import paths
+            from taskyard.web import redirect
+
+            redirect.remove(paths.home())
     return 0
 
 
@@ -76,7 +83,11 @@ def _say(args: Args, ready: Ready) -> None:
         import threading
         import webbrowser
 
-        threading.Thread(target=webbrowser.open, args=(ready.url,), daemon=True).start()
+        from taskyard import paths
+        from taskyard.web.redirect import redirect_file
+
+        address = redirect_file(paths.home(), ready.url)  # not the url: other users can read a browser's arguments
+        threading.Thread(target=webbrowser.open, args=(address,), daemon=True).start()
 
 
 WEB = Command(
