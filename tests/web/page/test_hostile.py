@@ -67,3 +67,32 @@ def test_the_page_has_no_code_but_its_own_files(desk: Desk) -> None:
         )
         assert tried == ["refused", None]
         desk.tab.forgive()  # the browser says that it refused
+
+
+#: Names that every object of the page's language inherits.
+INHERITED = ("__proto__", "constructor", "toString", "hasOwnProperty", "valueOf")
+
+
+@pytest.mark.req("U-04")
+def test_agents_owners_labels_and_lists_may_have_names_that_objects_inherit(desk: Desk) -> None:
+    for name in INHERITED:
+        command("task", "add", f"Of {name}", "--label", name)
+        command("task", "add", "Elsewhere", "--list", name)
+    with desk.see() as page:
+        expect(page.locator(".card")).to_have_count(len(INHERITED))
+        for at, name in enumerate(INHERITED, 1):
+            command("task", "start", str(at), "--by", name)
+            expect(page.locator(f'.card[data-id="{at}"]')).to_contain_text(name)
+            expect(page.locator(".side .row", has_text=f"{name}").first).to_be_visible()
+        page.reload()
+        expect(page.locator(".card")).to_have_count(len(INHERITED))
+        for at, name in enumerate(INHERITED, 1):
+            row = page.locator(".side .row", has_text=name).first
+            row.click()
+            expect(page.locator(".panel")).to_contain_text(name)
+            command("task", "done", str(at), "--by", name)
+        expect(page.locator('.card[data-id="1"]')).to_contain_text("Of __proto__")
+        for name in INHERITED:
+            page.evaluate("name => { location.hash = `#/board/${name}/task/__proto__` }", name)
+            expect(page.locator(".card", has_text="Elsewhere")).to_have_count(1)
+        assert page.evaluate("Object.keys(Object.prototype).length") == 0

@@ -6,15 +6,15 @@
  * @typedef {(now: Snapshot, changed: Changed, before: Snapshot) => void} Viewer
  */
 
-import { merged, settled } from "./merge.js";
+import { merged, settled, table } from "./merge.js";
 
 /** @type {Snapshot} */
 export const NOTHING = {
-  tasks: {},
+  tasks: table(),
   task_order: [],
-  jobs: {},
+  jobs: table(),
   job_order: [],
-  people: {},
+  people: table(),
   people_order: [],
   list: "",
   counts: { ready: 0, doing: 0, blocked: 0, done: 0, total: 0 },
