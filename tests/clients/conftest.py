@@ -8,7 +8,7 @@ from contextlib import ExitStack
 import pytest
 
 from support import agent_environment
-from support.model_api import ModelApi, Step, model_api
+from support.model_api import Choose, ModelApi, Step, model_api
 
 
 @pytest.fixture
@@ -16,7 +16,7 @@ def model(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., ModelApi]]:
     """Starts a model that does as the given steps say; programs on the PATH speak to it and to nobody else."""
     with ExitStack() as stack:
 
-        def started(*steps: Step) -> ModelApi:
+        def started(*steps: Step | Choose) -> ModelApi:
             api = stack.enter_context(model_api(*steps))
             agent_environment.arranged(api, monkeypatch)
             return api

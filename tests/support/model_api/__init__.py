@@ -16,12 +16,13 @@ A test writes a script of what the model does, and reads what the programs asked
 from __future__ import annotations
 
 from support.model_api.request import Request
-from support.model_api.script import Call, Calls, Cut, Fail, Hang, Limit, Say, Step, Usage
+from support.model_api.script import Call, Calls, Choose, Cut, Fail, Hang, Limit, Say, Step, Usage
 from support.model_api.server import ModelApi, model_api
 
 __all__ = [
     "Call",
     "Calls",
+    "Choose",
     "Cut",
     "Fail",
     "Hang",

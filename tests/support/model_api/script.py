@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
+
+from support.model_api.request import Request
 
 
 @dataclass(frozen=True)
@@ -72,6 +74,13 @@ class Hang:
     """Begin a text, then send nothing more, until the server ends."""
 
     text: str = "I think"
+
+
+@dataclass(frozen=True)
+class Choose:
+    """Do what a function says of the request: for programs that ask at the same time."""
+
+    step: Callable[[Request], Say | Call | Calls | Fail | Limit | Cut | Hang]
 
 
 Step = Say | Call | Calls | Fail | Limit | Cut | Hang

@@ -12,17 +12,17 @@ from typing import Any
 
 from support.model_api import anthropic, google, openai
 from support.model_api.request import Request
-from support.model_api.script import Reply, Step
+from support.model_api.script import Choose, Reply, Step
 
 
 class ModelApi:
     """What was asked, and what is answered next; the last step of the script is repeated."""
 
-    def __init__(self, url: str, steps: tuple[Step, ...]) -> None:
+    def __init__(self, url: str, steps: tuple[Step | Choose, ...]) -> None:
         self.url = url
         self.requests: list[Request] = []
         self.outside: list[str] = []  #: hosts beyond this machine that a program tried to reach by the proxy
-        self._steps = list(steps)
+        self._steps: list[Step | Choose] = list(steps)
         self._lock = threading.Lock()
         self.over = threading.Event()
 
@@ -31,7 +31,7 @@ class ModelApi:
         """The requests that are the agent's work."""
         return [request for request in self.requests if request.is_turn]
 
-    def then(self, *steps: Step) -> None:
+    def then(self, *steps: Step | Choose) -> None:
         """What the model does from now on."""
         with self._lock:
             self._steps = list(steps)
@@ -53,6 +53,8 @@ class ModelApi:
             return _side(provider, body, is_stream=is_stream)
         with self._lock:
             step = self._steps.pop(0) if len(self._steps) > 1 else self._steps[0]
+        if isinstance(step, Choose):
+            step = step.step(request)
         if provider == "google":
             return google.reply(step, is_stream=is_stream)
         return anthropic.reply(step, body) if provider == "anthropic" else openai.reply(step, body)
@@ -75,7 +77,7 @@ def _side(provider: str, body: Any, *, is_stream: bool) -> Reply:
 
 
 @contextmanager
-def model_api(*steps: Step) -> Iterator[ModelApi]:
+def model_api(*steps: Step | Choose) -> Iterator[ModelApi]:
     """A server for the length of a `with` block, on loopback."""
     server = _Server(("127.0.0.1", 0), _Handler)
     server.api = ModelApi(f"http://127.0.0.1:{server.server_address[1]}", steps)
