@@ -160,7 +160,7 @@ def test_what_is_denied_is_not_done_and_the_model_reads_why(model: Model, jobs: 
     job = ended(jobs, job_id)
     assert not (folder / "made").exists()
     assert "use the Makefile" in api.turns[-1].text
-    assert job.is_final
+    assert (job.status.value, job.facts["refused"]) == ("failed", ["Bash"])
 
 
 @pytest.mark.req("Q-03")
@@ -172,7 +172,7 @@ def test_a_request_that_nobody_answers_in_time_is_denied(
     api = model(Call("Bash", command="python3 -c \"open('made','w')\"", description="Make it"), Say("I could not."))
     job = ended(jobs, begun("go"))
     assert "Nobody answered within 0.5 s" in api.turns[-1].text
-    assert (job.is_final, (folder / "made").exists()) == (True, False)
+    assert (job.status.value, job.facts["refused"], (folder / "made").exists()) == ("failed", ["Bash"], False)
 
 
 @pytest.mark.req("Q-03")
@@ -246,6 +246,12 @@ def test_stopped_in_the_middle_nothing_of_it_is_left(model: Model, jobs: Jobs, f
     until(lambda: not marked(word))
 
 
+def subscribed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A subscriber's login instead of a key: then the program tells of quotas."""
+    monkeypatch.delenv("ANTHROPIC_API_KEY")
+    monkeypatch.setenv("CLAUDE_CODE_OAUTH_TOKEN", "sk-ant-oat01-test")
+
+
 # -- what goes wrong ------------------------------------------------------------------------------
 
 
@@ -254,8 +260,7 @@ def test_a_used_up_quota_is_a_rate_limit_until_it_resets(
     model: Model, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     api = model(Limit(3600))
-    monkeypatch.delenv("ANTHROPIC_API_KEY")
-    monkeypatch.setenv("CLAUDE_CODE_OAUTH_TOKEN", "sk-ant-oat01-test")
+    subscribed(monkeypatch)
     engine, before = Claude(), now_ms()
     said = work(engine, "go", folder)
     assert said.rate_limit is not None
@@ -265,6 +270,51 @@ def test_a_used_up_quota_is_a_rate_limit_until_it_resets(
     assert "5-hour limit" in said.rate_limit.reason
     api.then(Say("Now it works."))
     assert work(engine, "go", folder) == Said("Now it works.")  # the same conversation
+
+
+@pytest.mark.req("Q-01")
+def test_a_job_waits_for_its_quota_and_continues_the_same_conversation(
+    model: Model, jobs: Jobs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    api = model(Say("I begin.", Usage(1000, 10)))
+    subscribed(monkeypatch)
+    first = ended(jobs, begun("Remember the word basalt."))
+    api.then(Limit(4), Say("After the limit.", Usage(1000, 10)))
+    job = _resumed(jobs, first.id)
+    assert (job.status.value, job.facts["result"]) == ("completed", "After the limit.")
+    limited, again = api.turns[-2:]
+    assert again.at - limited.at > 3
+    assert "basalt" in again.text
+
+
+@pytest.mark.req("Q-01", "Q-03")
+def test_a_team_of_real_sessions_gets_its_plan_done_across_a_limit(
+    model: Model, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    subscribed(monkeypatch)
+    plan = {"name": "crew", "tasks": [{"subject": f"Write file {number}"} for number in range(3)]}
+    (folder / "plan.json").write_text(json.dumps(plan), encoding="utf-8")
+    api = model(Limit(4), Limit(4), Call("Write", file_path=str(folder / "a.txt"), content="x"), Say("Written."))
+    done = cli.process("team", "up", "crew", "--plan", "plan.json", "--engine", "claude", "--agents", "2", "--json")
+    assert done.code == 0, done
+    tasks = cli.process("task", "list", "--list", "crew", "--json").data
+    assert {task["status"] for task in tasks} == {"completed"}
+    assert (folder / "a.txt").read_text() == "x"
+    assert len([turn for turn in api.turns if "rate limit" not in turn.text]) <= 8
+
+
+@pytest.mark.req("Q-03")
+def test_a_team_whose_sessions_were_refused_their_tools_has_not_done_its_task(
+    model: Model, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TASKYARD_ASK_TIMEOUT", "0.3")
+    plan = {"name": "crew", "tasks": [{"subject": "Run it"}]}
+    (folder / "plan.json").write_text(json.dumps(plan), encoding="utf-8")
+    model(*[Call("Bash", command="python3 -c 1", description="Run"), Say("I could not run it.")] * 20)
+    done = cli.process("team", "up", "crew", "--plan", "plan.json", "--engine", "claude", "--agents", "1")
+    assert done.code != 0, done
+    (task,) = cli.process("task", "list", "--list", "crew", "--json").data
+    assert task["status"] != "completed"
 
 
 @pytest.mark.req("Q-01")
@@ -323,6 +373,7 @@ def test_our_tools_are_in_its_first_request_and_act_under_its_name(
     (task,) = cli.process("task", "list", "--json").data
     assert task["subject"] == "Paint"
     assert "ada" in cli.process("task", "log", "--json").out
+    assert api.turns[-1].tool_results == ["Task #1 created successfully: Paint"]  # all that its model reads of it
 
 
 @pytest.mark.req("Q-03")
