@@ -168,7 +168,6 @@ def test_a_request_that_nobody_answers_in_time_is_denied(
     model: Model, jobs: Jobs, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("TASKYARD_ASK_TIMEOUT", "0.5")
-    monkeypatch.setenv("TASKYARD_AGENT_SILENCE", "3")
     api = model(Call("Bash", command="python3 -c \"open('made','w')\"", description="Make it"), Say("I could not."))
     job = ended(jobs, begun("go"))
     assert "Nobody answered within 0.5 s" in api.turns[-1].text
@@ -291,30 +290,45 @@ def test_a_job_waits_for_its_quota_and_continues_the_same_conversation(
 def test_a_team_of_real_sessions_gets_its_plan_done_across_a_limit(
     model: Model, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    subscribed(monkeypatch)
     plan = {"name": "crew", "tasks": [{"subject": f"Write file {number}"} for number in range(3)]}
     (folder / "plan.json").write_text(json.dumps(plan), encoding="utf-8")
     api = model(Limit(4), Limit(4), Call("Write", file_path=str(folder / "a.txt"), content="x"), Say("Written."))
-    done = cli.process("team", "up", "crew", "--plan", "plan.json", "--engine", "claude", "--agents", "2", "--json")
+    subscribed(monkeypatch)
+    words = ("--plan", "plan.json", "--engine", "claude", "--agents", "2", "--json")
+    done = cli.process("team", "up", "crew", *words, timeout=SOON)
     assert done.code == 0, done
-    tasks = cli.process("task", "list", "--list", "crew", "--json").data
-    assert {task["status"] for task in tasks} == {"completed"}
+    tasks = cli.process("task", "list", "--all", "--list", "crew", "--json").data
+    assert [task["status"] for task in tasks] == ["completed"] * 3
     assert (folder / "a.txt").read_text() == "x"
     assert len([turn for turn in api.turns if "rate limit" not in turn.text]) <= 8
 
 
 @pytest.mark.req("Q-03")
 def test_a_team_whose_sessions_were_refused_their_tools_has_not_done_its_task(
-    model: Model, folder: Path, monkeypatch: pytest.MonkeyPatch
+    model: Model, jobs: Jobs, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("TASKYARD_ASK_TIMEOUT", "0.3")
     plan = {"name": "crew", "tasks": [{"subject": "Run it"}]}
     (folder / "plan.json").write_text(json.dumps(plan), encoding="utf-8")
     model(*[Call("Bash", command="python3 -c 1", description="Run"), Say("I could not run it.")] * 20)
-    done = cli.process("team", "up", "crew", "--plan", "plan.json", "--engine", "claude", "--agents", "1")
-    assert done.code != 0, done
-    (task,) = cli.process("task", "list", "--list", "crew", "--json").data
+    words = ("--plan", "plan.json", "--engine", "claude", "--agents", "1")
+    team = cli.start("team", "up", "crew", *words)
+    try:
+        until(lambda: "`fail`" in _question(jobs), timeout=SOON, what="what to do about the refused tool")
+        (member,) = [job for job in jobs.list() if job.type == "in_process_teammate"]
+        assert "Bash" in _question(jobs)
+        assert cli.process("send", member.id, "fail").code == 0
+        out, _ = team.communicate(timeout=SOON)
+    finally:
+        team.kill()
+        team.communicate()
+    assert team.returncode != 0, out
+    (task,) = cli.process("task", "list", "--all", "--list", "crew", "--json").data
     assert task["status"] != "completed"
+
+
+def _question(jobs: Jobs) -> str:
+    return " ".join(str(job.facts.get("question") or "") for job in jobs.list())
 
 
 @pytest.mark.req("Q-01")
