@@ -257,6 +257,7 @@ def test_filters_of_a_repositorys_own_configuration_do_not_run_before_they_are_t
 
     assert job["status"] == "completed", job
     assert not mark.exists()
+    assert "filter.evil.smudge" in str(job["facts"])
     shown = taskyard("trust", "--json", "--yes").out
     assert "filter.evil.smudge" in shown and "filter.evil.clean" in shown
     assert run_an_agent_in_a_worktree(smudging)["status"] == "completed"

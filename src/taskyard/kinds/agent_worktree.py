@@ -45,4 +45,5 @@ def _settled(context: JobContext, made: Worktree) -> None:
     if kept:
         context.tell(worktree={**made.to_json(), "kept": kept})
     else:
-        context.tell(worktree={"base": made.base, "isRemoved": True})
+        off = {"untrustedPrograms": list(made.off)} if made.off else {}
+        context.tell(worktree={"base": made.base, "isRemoved": True, **off})
