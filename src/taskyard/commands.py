@@ -15,6 +15,7 @@ import os
 import re
 import selectors
 import signal
+from functools import partial
 from time import monotonic
 
 from taskyard.disk.processes import runs, stat_fields
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
     import subprocess
     import threading
     from collections.abc import Callable, Mapping
+
+    from taskyard.disk.spill import Spill
 
 #: Kept of each stream: enough for any reason or reply, too little to hurt however much is printed.
 KEPT_BYTES = 64 * 1024
@@ -63,6 +66,7 @@ class CommandEnd(NamedTuple):
     stderr: bytes = b""  #: its last 64 KB
     stdout_size: int = 0  #: how much there was
     why: str = ""  #: for "not_started" and "unknown"
+    notice: str = ""  #: says that `stdout` and `stderr` are the last lines alone, and where all is (see `disk.spill`)
 
 
 def run_command(
@@ -75,17 +79,19 @@ def run_command(
     cancel: threading.Event | None = None,
     one_stream: bool = False,
     end_leftovers: bool = False,
+    spill: Spill | None = None,
 ) -> CommandEnd:
     """Run `command` by `/bin/sh -c` in `cwd` and return when it is over, one way or another.
 
-    `one_stream` brings stderr in order with stdout. `end_leftovers` also ends what the command
+    `one_stream` brings stderr in order with stdout. `spill` keeps all of both streams, instead of the parts that a
+    `CommandEnd` holds otherwise. `end_leftovers` also ends what the command
     left running in its group; after a timeout or an abort that always happens.
     """
     started = monotonic()
     if cancel is not None and cancel.is_set():
         return CommandEnd("cancelled", 0.0)
     try:
-        running = _Running(command, cwd=cwd, env=env, stdin=stdin, one_stream=one_stream)
+        running = _Running(command, cwd=cwd, env=env, stdin=stdin, one_stream=one_stream, spill=spill)
     except (OSError, ValueError) as error:  # ValueError: a NUL byte in the command or the environment
         why = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
         return CommandEnd("not_started", monotonic() - started, why=f"{why} (in {cwd})")
@@ -111,7 +117,14 @@ class _Running:
     """A started command, its pipes, and what was read from them so far."""
 
     def __init__(
-        self, command: str, *, cwd: str, env: Mapping[str, str] | None, stdin: bytes | None, one_stream: bool
+        self,
+        command: str,
+        *,
+        cwd: str,
+        env: Mapping[str, str] | None,
+        stdin: bytes | None,
+        one_stream: bool,
+        spill: Spill | None,
     ) -> None:
         import subprocess
 
@@ -125,7 +138,9 @@ class _Running:
             bufsize=0,
             start_new_session=True,
         )
-        self._stdout, self._stderr = _Kept(first=not one_stream), _Kept(first=False)
+        self._spill = spill
+        out, err = (None, None) if spill is None else (spill.write, partial(spill.write, stderr=True))
+        self._stdout, self._stderr = _Kept(first=not one_stream, also=out), _Kept(first=False, also=err)
         self._input = memoryview(stdin or b"")
         self._pipes: dict[int, Callable[[int], bool]] = {}
         self._over = False
@@ -193,7 +208,10 @@ class _Running:
         else:
             cause, signum = cause or "signal", status.si_status
         out, err = self._stdout, self._stderr
-        return CommandEnd(cause, seconds, code, signum, out.kept(), err.kept(), out.size, why)
+        if self._spill is None:
+            return CommandEnd(cause, seconds, code, signum, out.kept(), err.kept(), out.size, why)
+        back = self._spill.read_back()
+        return CommandEnd(cause, seconds, code, signum, back.stdout, back.stderr, out.size, why, back.notice)
 
     def close(self) -> None:
         """Let go of the pipes and of the zombie."""
@@ -252,8 +270,10 @@ class _Running:
 class _Kept:
     """The first or the last bytes of a stream, and how many there were."""
 
-    def __init__(self, *, first: bool) -> None:
+    def __init__(self, *, first: bool, also: Callable[[bytes], None] | None = None) -> None:
+        """`also` is called with each piece that was read."""
         self.size = 0
+        self._also = also
         self._first = first
         self._bytes = bytearray()
 
@@ -264,7 +284,9 @@ class _Kept:
         except BlockingIOError:
             return True
         self.size += len(chunk)
-        if not self._first:
+        if self._also is not None:
+            self._also(chunk)  # which keeps all of it
+        elif not self._first:
             self._bytes += chunk
             if len(self._bytes) > 4 * KEPT_BYTES:
                 del self._bytes[:-KEPT_BYTES]

@@ -233,6 +233,35 @@ def test_hooks_speak_before_it_starts_and_may_send_it_on(
     assert job.facts["result"] == "heard: Run the tests first."
 
 
+@pytest.mark.req("O-06", "O-07", "H-01")
+@pytest.mark.parametrize(("size", "is_spilled"), [(20_000, False), (200_000, False), (9_000_000, True)])
+def test_what_a_hook_prints_is_never_cut_without_a_word(
+    jobs: Jobs, tmp_path: Path, outside: Path, size: int, is_spilled: bool
+) -> None:
+    hook = {"type": "command", "command": f"yes 0123456789abcde | head -c {size - 4}; echo end"}
+    (outside / ".claude").mkdir(exist_ok=True)
+    settings = json.dumps({"hooks": {"SubagentStart": [{"hooks": [hook]}]}})
+    (outside / ".claude" / "settings.json").write_text(settings, encoding="utf-8")
+
+    job = jobs.run(Agent("look", command=program(tmp_path, "print(len(prompt))")), timeout=30)
+
+    (prompt,) = [str(line["text"]) for line in transcript(jobs, job.id) if line["type"] == "prompt"]
+    whole = ("0123456789abcde\n" * (size // 16 + 1))[: size - 4] + "end"
+    if is_spilled:
+        notice, _, rest = prompt.partition("\n")
+        assert notice.startswith(f"[Only the last 5 lines of {size:,} bytes. Full output: ")
+        assert rest.removesuffix("\n\nlook").splitlines() == whole.splitlines()[-5:]
+        path = notice.rpartition(" ")[2].removesuffix("]")
+        assert Path(path).read_text(encoding="utf-8") == whole + "\n"
+    elif size > 32_000:
+        header, _, rest = prompt.partition("\n\n")
+        path = header.removeprefix("[Truncated. Full output: ").removesuffix("]")
+        assert Path(path).read_text(encoding="utf-8") == whole
+        assert whole.endswith(rest.removesuffix("\n\nlook")) and len(prompt) > 31_000
+    else:
+        assert prompt == f"{whole}\n\nlook"
+
+
 STREAM = """
 assert sys.argv[1:] == ["-p", "--output-format", "stream-json", "--verbose"], sys.argv
 prompt = sys.stdin.read()

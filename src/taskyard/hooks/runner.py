@@ -28,6 +28,9 @@ REFUSABLE = ("TaskCreated", "TaskCompleted", "SubagentStop", "TeammateIdle")
 
 _FACTS = {"task_id": "TASK_ID", "teammate_name": "TEAMMATE", "team_name": "TEAM", "agent_id": "AGENT_ID"}
 
+#: Seconds for which the whole output of a hook that printed too much is kept.
+_KEPT_FOR = 7 * 86_400
+
 #: Sets of untrusted project hooks a person was told about by this process.
 _told: set[tuple[str, ...]] = set()
 
@@ -190,29 +193,47 @@ def _run_one(
 ) -> HookRun:
     """Start one hook, wait for its end, and report both, whatever happens in between."""
     from taskyard.commands import run_command
+    from taskyard.disk.spill import Spill
 
     limit = timeout if hook.timeout is None else hook.timeout
     started = HookRun(hook.event, hook.command, hook.source)
     report(started)
     ended = started._replace(outcome="cancelled", note="was ended because the caller was interrupted.")
     try:
-        end = run_command(hook.command, cwd=cwd, env=env, stdin=line, timeout=limit, cancel=cancel)
+        with Spill(_spill_path()) as spill:
+            end = run_command(hook.command, cwd=cwd, env=env, stdin=line, timeout=limit, cancel=cancel, spill=spill)
         ended = _judged(started, end, limit)
     finally:
         report(ended)
     return ended
 
 
+def _spill_path() -> str:
+    """A name for what one hook prints beyond what fits into memory; files of the week before go."""
+    import os
+    import time
+
+    folder = os.path.join(paths.home(), "hook-output")
+    try:
+        for name in os.listdir(folder):
+            path = os.path.join(folder, name)
+            if time.time() - os.lstat(path).st_mtime > _KEPT_FOR:
+                os.unlink(path)
+    except OSError:
+        pass  # there is none yet, or another process does the same
+    return os.path.join(folder, f"{os.getpid()}-{os.urandom(4).hex()}")
+
+
 def _judged(started: HookRun, end: CommandEnd, limit: float) -> HookRun:
     """What the end of a hook means."""
-    from taskyard.commands import plain_text
+    from taskyard.commands import KEPT_BYTES
 
-    stderr = plain_text(end.stderr)
+    stderr = _with_notice(end, end.stderr[-KEPT_BYTES:])
     outcome, note = _outcome(started.event, end, limit)
     if end.cause == "exited" and end.exit_code == 0:
         from taskyard.hooks.reply import read_reply
 
-        reply = read_reply(end.stdout, end.stdout_size)
+        reply = read_reply(end.stdout[:KEPT_BYTES], end.stdout_size)
         if reply.problem:
             outcome, note = "failed", reply.problem
         elif reply.blocks:
@@ -223,10 +244,18 @@ def _judged(started: HookRun, end: CommandEnd, limit: float) -> HookRun:
         exit_code=end.exit_code,
         signal=end.signal,
         seconds=end.seconds,
-        stdout=plain_text(end.stdout),
+        stdout=_with_notice(end, end.stdout),
         stderr=stderr,
         note=note,
     )
+
+
+def _with_notice(end: CommandEnd, said: bytes) -> str:
+    """What a hook said on a stream; of one that said too much, the last lines below a line that says so."""
+    from taskyard.commands import plain_text
+
+    text = plain_text(said)
+    return f"{end.notice}\n{text}" if end.notice and text else text
 
 
 def _outcome(event: str, end: CommandEnd, limit: float) -> tuple[str, str]:

@@ -32,7 +32,19 @@ class AgentHooks:
             found = await asyncio.to_thread(self._run, "SubagentStart", {})
         except HookRefused:
             return prompt
-        return f"{found.output}\n\n{prompt}" if found.output else prompt
+        said = await asyncio.to_thread(self._for_model, found.output)
+        return f"{said}\n\n{prompt}" if said else prompt
+
+    def _for_model(self, text: str) -> str:
+        """What hooks printed, as much as a model is given; of more, the end, with the file that has all of it."""
+        from taskyard.disk import files
+        from taskyard.runtime.output_text import for_model, model_limit
+
+        data, limit = text.encode("utf-8", "replace"), model_limit()
+        path = f"{JobFolder(self._context.home, self._context.id).path}/hook-output"
+        if len(text) > limit:
+            files.replace(path, data)
+        return for_model(data, path=path, limit=limit).text
 
     async def after(self, said: Said) -> str | None:
         """What it is to do next, if a hook does not let it stop; None: it is done."""

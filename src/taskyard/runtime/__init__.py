@@ -18,6 +18,5 @@ Background jobs: work that outlives whoever started it, and never lies about how
     finding     the folder of a job, by an id from outside
     output      what a job printed, in parts by offset (output_file: how its file is opened; output_text: made safe
                 to show; follow_output: as it grows)
-    spill       output that comes through pipes: in memory, then in a file
     gc          what ended jobs may keep on disk (ended: what stays known of them; sweeping: folders removed)
 """

@@ -1,5 +1,5 @@
 """
-Output that reaches us through pipes: of hooks, and of work inside this process.
+Output that reaches us through pipes: of hooks.
 
 stdout and stderr are kept apart, in memory up to 8 MB together; from then on everything goes to a file, in the order
 it came, lines of stderr marked. Memory keeps the last lines of each. Whoever writes waits for the disk, so a slow
@@ -12,11 +12,8 @@ import os
 from _thread import allocate_lock
 
 from taskyard.disk import files
+from taskyard.errors import StorageError
 from taskyard.typed import NamedTuple
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from taskyard.runtime.keeper.growth import Growth
 
 #: Kept in memory of both streams together: whole for nearly every hook, and no burden for a program that runs many.
 MOST_IN_MEMORY = 8 * 1024 * 1024
@@ -51,7 +48,7 @@ class ReadBack(NamedTuple):
         """Says that this is not all, and where all is; empty if it is."""
         if not self.is_spilled:
             return ""
-        where = f"Full output: {self.path}" if not self.lost else f"Some of it was lost: {self.lost}"
+        where = f"Full output: {self.path}" if not self.lost else f"Some of it was lost ({self.lost}): {self.path}"
         return f"[Only the last {LAST_LINES} lines of {self.size:,} bytes. {where}]"
 
 
@@ -59,7 +56,7 @@ class Spill:
     """Two streams on their way to whoever asks; threads may write at the same time."""
 
     def __init__(self, path: str, *, cap: int = 100_000_000, most_in_memory: int = MOST_IN_MEMORY) -> None:
-        """`path` is made when it is needed, and must not exist; `cap` is in bytes on disk, the newest half stays."""
+        """`path` is made when it is needed, and must not exist; the file holds at most the first `cap` bytes."""
         self.path = path
         self.size = 0
         self.lost = ""
@@ -70,7 +67,7 @@ class Spill:
         self._held = 0
         self._tails = {False: bytearray(), True: bytearray()}
         self._fd = -1
-        self._growth: Growth | None = None
+        self._in_file = 0
         self._is_at_start = True  # of a line in the file
         self._last: bool = False  # whether what stands there last is stderr's
         self._one_at_a_time = allocate_lock()
@@ -124,9 +121,12 @@ class Spill:
     def _spill(self) -> None:
         self.is_spilled = True
         try:
+            files.make_private_folder(os.path.dirname(self.path))
             self._fd = os.open(self.path, _NEW, 0o600)
         except OSError as error:
             self._lose(error)
+        except StorageError as error:
+            self.lost = error.why
         pieces, self._pieces = self._pieces, []
         for stderr, piece in pieces:
             self._append(bytes(piece), stderr=stderr)
@@ -136,8 +136,11 @@ class Spill:
         if self.lost:
             return
         try:
-            files.write_all(self._fd, self._marked(data, stderr=stderr))
-            self._stay_below_cap()
+            marked = self._marked(data, stderr=stderr)
+            files.write_all(self._fd, marked[: self._cap - self._in_file])
+            self._in_file += len(marked)
+            if self._in_file > self._cap:
+                self.lost = f"it is larger than {self._cap:,} bytes"
         except OSError as error:
             self._lose(error)
 
@@ -151,16 +154,6 @@ class Spill:
             end = data[len(body) :]
             data = (STDERR_MARK if fresh else b"") + body.replace(b"\n", b"\n" + STDERR_MARK) + end
         return begin + data
-
-    def _stay_below_cap(self) -> None:
-        from taskyard.runtime.keeper.growth import Full, Growth
-
-        if self._growth is None:
-            self._growth = Growth(-1, self._fd, cap=self._cap, now=0.0)
-        try:
-            self._growth.look(0.0)
-        except Full:
-            self.lost = "it is larger than its cap"
 
     def _lose(self, error: OSError) -> None:
         self.lost = files.storage_error(self.path, error).why
