@@ -40,7 +40,7 @@ def test_an_agent_in_the_background_tells_of_each_question_once(agent: str) -> N
         found: list[dict[str, object]] = command_line("notices", "list", "--json").data
         return [one for one in found if one["task_id"] == job_id]
 
-    until(notices, what="there is a notice")
+    until(notices, timeout=30, what="there is a notice")
     [notice] = notices()
     assert (notice["status"], notice["tail"]) == (None, "Overwrite a.py?")
     assert notice["hint"] == f"Answer with: taskyard send {job_id} TEXT"
@@ -51,7 +51,7 @@ def test_an_agent_in_the_background_tells_of_each_question_once(agent: str) -> N
     assert [one.get("question") for one in asked if one.get("needs_input")] == ["Overwrite a.py?"]
 
     command_line("send", job_id, "yes")
-    until(lambda: len(notices()) == 2, what="the second question is told as well")
+    until(lambda: len(notices()) == 2, timeout=30, what="the second question is told as well")
     assert [one["tail"] for one in notices()] == ["Overwrite a.py?", "And b.py?"]
     command_line("send", job_id, "no")
     command_line("wait", job_id)

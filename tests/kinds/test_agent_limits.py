@@ -144,7 +144,7 @@ if os.path.getsize({asked!r}) < 300: say(type='result', is_error=True, result='4
 """
     command = does(body)
     job = jobs.start(Agent("go", engine="claude-stream", command=command))
-    until(lambda: jobs.get(job.id).rate_limited is not None, what="it waits")
+    until(lambda: jobs.get(job.id).rate_limited is not None, timeout=30, what="it waits")
     pid = jobs.get(job.id).pid
     assert pid is not None
     os.kill(pid, signal.SIGKILL)
@@ -154,7 +154,7 @@ if os.path.getsize({asked!r}) < 300: say(type='result', is_error=True, result='4
     again = Agent.resume(job.id, "go on", home=jobs.home)
     assert again.session == "c0ffee"
     second = jobs.start(again)
-    until(lambda: jobs.get(second.id).rate_limited is not None, what="it is held back")
+    until(lambda: jobs.get(second.id).rate_limited is not None, timeout=30, what="it is held back")
     assert jobs.get(second.id).status is JobStatus.PENDING
     assert jobs.stop(second.id)[0].outcome == "stopped"
 

@@ -315,3 +315,30 @@ def test_it_keeps_the_promises_of_a_job(memory: Memory) -> None:
         failing=lambda: dream(memory, "sys.exit(1)", force=True),
         endless=lambda: dream(memory, "time.sleep(600)", force=True),
     )
+
+
+@pytest.mark.req("Q-01")
+def test_a_stage_that_hits_a_rate_limit_is_shown_waiting_and_taken_again(jobs: Jobs, memory: Memory) -> None:
+    mark = str(memory.project.parent / "limited")
+    limited = f"""
+if stage == "gather" and not os.path.exists({mark!r}):
+    open({mark!r}, "x").close()
+    say(type="limited", seconds=2, text="429")
+    sys.exit(1)
+"""
+    job = jobs.start(dream(memory, limited + GOOD))
+    until(lambda: jobs.get(job.id).rate_limited is not None, timeout=30, what="it waits")
+    done = jobs.wait(job.id, timeout=50)
+    assert (done.status.value, memory.texts) == ("completed", NEW), done.end
+
+
+@pytest.mark.req("K-07")
+def test_a_dream_whose_tools_were_refused_or_that_reports_a_failure_changes_nothing(jobs: Jobs, memory: Memory) -> None:
+    for told, why in (
+        ('say(type="refused", name="Edit")', "stage consolidate: refused for want of permission: Edit"),
+        ('print("STATUS: failed: no room")', "stage consolidate: it reports a failure: no room"),
+    ):
+        job = jobs.run(dream(memory, f'{GOOD}\nif stage == "consolidate": {told}', force=True), timeout=50)
+        assert job.end is not None
+        assert (job.status.value, job.end.error) == ("failed", why)
+        assert memory.texts == OLD

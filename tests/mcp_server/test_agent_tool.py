@@ -14,6 +14,7 @@ from mcp_types import CallToolResult, TextContent
 from support.mcp_clients import run, stdio_client
 from support.mcp_server import Model, talk
 from support.mcp_tasks import Tasks
+from support.wait import until
 from taskyard.runtime.jobs import Jobs
 
 #: An agent whose prompt is a program: it does what a test asks for.
@@ -190,5 +191,25 @@ def test_what_no_agent_can_be_is_refused_and_nothing_is_started(monkeypatch: pyt
         monkeypatch.setenv("TASKYARD_AGENT_COMMAND", "")
         assert "needs a program" in (await model.refused("Agent", prompt="go")).text
         assert (await model.call("ListJobs", all=True)).text == "No jobs found"
+
+    talk(body)
+
+
+@pytest.mark.req("Q-01", "T-02")
+def test_a_model_reads_what_a_rate_limited_agent_waits_for() -> None:
+    work = "print(json.dumps({'type': 'limited', 'seconds': 3600, 'text': '429'})); sys.exit(1)"
+
+    async def body(model: Model) -> None:
+        started = await model.call("Agent", prompt=work, run_in_background=True)
+        job_id = started.data["task_id"]
+        jobs = Jobs(os.environ["TASKYARD_HOME"])
+        await anyio.to_thread.run_sync(lambda: until(lambda: jobs.get(job_id).rate_limited is not None, timeout=30))
+        looked = await model.call("TaskOutput", task_id=job_id, block=False)
+        assert looked.data["status"] == "running"
+        assert looked.data["waiting"].startswith("pending: rate-limited by python")
+        assert f"waiting: {looked.data['waiting']}" in looked.text
+        listed = await model.call("ListJobs")
+        assert f"{job_id} [pending]" in listed.text
+        await model.call("TaskStop", task_id=job_id)
 
     talk(body)

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
 from taskyard.runtime.model import End, Job, JobStatus
+from taskyard.runtime.rate_limit import RateLimited
+from taskyard.view.job_text import ended_line
 from taskyard.view.job_views import UNSEEN_MS, JobView, job_views, steps
 
 NOW = 100_000_000
@@ -105,3 +109,19 @@ def test_nothing_a_job_says_of_itself_can_act_on_a_screen() -> None:
     (view,) = views(job(description=bad, command=bad, agent_id=bad, needs_input=True, facts={"question": bad}))
 
     assert all("\x1b" not in str(value) and "\u202e" not in str(value) for value in view)
+
+
+@pytest.mark.req("Q-01", "U-01")
+def test_a_job_that_waits_for_a_rate_limit_is_pending_on_every_screen_and_says_until_when() -> None:
+    since = 1_763_355_000_000
+    limit = RateLimited("anthropic", since + 4 * 3_600_000, since, "5-hour limit")
+    waits = job(1, status=JobStatus.RUNNING, facts={"rateLimited": limit.to_json()})
+    [view] = job_views([waits], now=since, last_lines={})
+    assert (view.state, view.word, view.glyph) == ("pending", "pending", "○")
+    assert view.last_line == limit.words()
+    assert limit.words() == f"rate-limited by anthropic until {time.strftime('%H:%M', time.localtime(1_763_369_400))}"
+    assert ended_line(waits).endswith(limit.state())
+    damaged: list[object] = [{}, {"untilMs": "x", "sinceMs": 1}, {"untilMs": -1, "sinceMs": 1}, [], "x", {"untilMs": 9}]
+    for broken in damaged:
+        [view] = job_views([waits._replace(facts={"rateLimited": broken})], now=since, last_lines={})
+        assert view.state == "running"

@@ -15,7 +15,7 @@ from taskyard.maildir import Box
 from taskyard.runtime import news
 from taskyard.runtime.ending import read
 from taskyard.runtime.folder import outbox
-from taskyard.runtime.notice import PERSON
+from taskyard.runtime.recipients import PEOPLE
 from taskyard.runtime.seal import signed
 
 TYPE_CHECKING = False
@@ -65,7 +65,7 @@ class RunningNews:
     def ask(self, question: str) -> None:
         """Tell that the job waits for an answer, without a status: nothing ended.
 
-        It goes to whoever started the job; of a job whose end is told to nobody, to the person.
+        It goes to whoever started the job; of a job whose end is told to no model, to people alone.
         """
         record = read(self._folder.record) or {}
         is_silent = bool(record.get("silent"))
@@ -75,7 +75,7 @@ class RunningNews:
             self._folder.home,
             {
                 **news.about(self._folder, record),
-                **({"recipient": PERSON} if is_silent else {}),
+                **({"recipient": PEOPLE} if is_silent else {}),
                 "priority": str(record.get("priority") or "later"),
                 "summary": f'{news.noun(record)} "{record.get("description")}" waits for an answer',
                 "tail": question[-_LONGEST_QUESTION:],

@@ -101,7 +101,7 @@ def test_a_task_whose_tools_were_refused_is_not_done_and_waits_for_a_person_who_
 ) -> None:
     (provider / "read_only").touch()
     with Lead(tmp_path, up(tmp_path, provider)) as lead:
-        until(lambda: "asks: Task #1" in lead.err, what="the lead says that a member asks")
+        until(lambda: "asks: Task #1" in lead.err, timeout=30, what="the lead says that a member asks")
         [asking] = [job for job in members() if job["needs_input"]]
         listed = command_line("task", "list", "--list", "six", "--json").data
         first = next(task for task in listed if task["id"] == "1")
@@ -125,7 +125,7 @@ def test_a_task_whose_tools_were_refused_is_not_done_and_waits_for_a_person_who_
 def test_a_person_who_does_not_permit_it_sets_the_task_aside_with_the_reason(tmp_path: Path, provider: Path) -> None:
     (provider / "read_only").touch()
     with Lead(tmp_path, up(tmp_path, provider)) as lead:
-        until(lambda: "asks: Task #1" in lead.err, what="the lead says that a member asks")
+        until(lambda: "asks: Task #1" in lead.err, timeout=30, what="the lead says that a member asks")
         [asking] = [job for job in members() if job["needs_input"]]
         command_line("send", str(asking["id"]), "fail")
         done = lead.ended()
@@ -147,7 +147,7 @@ def test_a_task_that_its_agent_reports_as_failed_is_not_done(tmp_path: Path, pro
 def _limited_team(tmp_path: Path, provider: Path, seconds: float) -> Ran:
     limit(provider, after=2, seconds=seconds)
     with Lead(tmp_path, up(tmp_path, provider)) as lead:
-        until(waiting, timeout=30, what="a member waits")
+        until(waiting, timeout=45, what="a member waits")
         return lead.ended(timeout=60 + seconds)
 
 
@@ -180,7 +180,7 @@ def test_a_member_that_waits_for_a_rate_limit_is_shown_everywhere_in_the_same_wo
 ) -> None:
     limit(provider, after=1, seconds=3600)
     with Lead(tmp_path, up(tmp_path, provider)):
-        until(waiting, timeout=30, what="a member waits")
+        until(waiting, timeout=45, what="a member waits")
         [job, *_] = waiting()
         limited = job["rate_limited"]
         assert isinstance(limited, dict) and job["status"] == "running"
@@ -191,7 +191,7 @@ def test_a_member_that_waits_for_a_rate_limit_is_shown_everywhere_in_the_same_wo
         row = next(line for line in command_line("ps").lines if str(job["id"]) in line)
         assert " pending " in row and short[:12] in row, row
         assert words in command_line("team", "show", "six").out
-        until(lambda: short in command_line("task", "list", "--list", "six").out, what="the task says it")
+        until(lambda: short in command_line("task", "list", "--list", "six").out, timeout=30, what="the task says it")
         stopped = time.monotonic()
         assert command_line("stop", str(job["id"])).code == 0
         assert time.monotonic() - stopped < 5
@@ -201,7 +201,7 @@ def test_a_member_that_waits_for_a_rate_limit_is_shown_everywhere_in_the_same_wo
 def test_a_member_killed_while_it_waits_is_replaced_by_one_that_waits_as_well(tmp_path: Path, provider: Path) -> None:
     limit(provider, after=2, seconds=6.0)
     with Lead(tmp_path, up(tmp_path, provider)) as lead:
-        until(waiting, timeout=30, what="a member waits")
+        until(waiting, timeout=45, what="a member waits")
         [job, *_] = waiting()
         os.kill(int(str(job["pid"])), signal.SIGKILL)
         done = lead.ended()
@@ -219,7 +219,7 @@ def test_a_lead_killed_while_its_members_wait_finds_them_held_back_by_the_same_l
 ) -> None:
     limit(provider, after=2, seconds=8.0)
     with Lead(tmp_path, up(tmp_path, provider)) as lead:
-        until(waiting, timeout=30, what="a member waits")
+        until(waiting, timeout=45, what="a member waits")
         lead.process.kill()
     until(lambda: not members(), timeout=30, what="its members end with it")
     process("team", "rm", "six", "--force")
