@@ -213,3 +213,27 @@ def test_a_model_reads_what_a_rate_limited_agent_waits_for() -> None:
         await model.call("TaskStop", task_id=job_id)
 
     talk(body)
+
+
+@pytest.mark.req("T-02", "T-03")
+def test_the_output_of_an_agent_at_work_is_what_it_said_and_did_last() -> None:
+    work = (
+        "print('I look at the parser.')\n"
+        "print(json.dumps({'type': 'tool', 'name': 'Read', 'input': {'file_path': 'src/parser.py'}}), flush=True)\n"
+        "print('It has two bugs.')\n"
+        "sys.stdin.readline(); print(json.dumps({'type': 'result', 'text': 'Both are fixed.'}))"
+    )
+
+    async def body(model: Model) -> None:
+        job_id = (await model.call("Agent", prompt=work, run_in_background=True)).data["task_id"]
+        output = Path(os.environ["TASKYARD_HOME"], "jobs", job_id, "output")
+        await anyio.to_thread.run_sync(lambda: until(lambda: 'bugs."' in output.read_text(encoding="utf-8")))
+        said = await model.call("TaskOutput", task_id=job_id, block=False)
+        assert said.data["status"] == "running"
+        shown = said.data["output"]
+        assert shown.endswith("\nI look at the parser.\n[Read src/parser.py]\nIt has two bugs.")
+        await model.call("SendMessage", to=job_id, message="go on")
+        await ended(job_id)
+        assert (await model.call("TaskOutput", task_id=job_id)).data["output"] == "Both are fixed."
+
+    talk(body)

@@ -24,6 +24,10 @@ class Agent(Arguments):
     name: Annotated[
         str | None, field("A name for it: SendMessage reaches it by that.", min_length=1, max_length=200)
     ] = None
+    team_name: Annotated[
+        str | None,
+        field("Make it a teammate of this team, under `name`; the prompt becomes a task of its own.", max_length=200),
+    ] = None
     engine: Annotated[
         str | None, field("What it runs on, such as claude; what is set up here if not given.", max_length=200)
     ] = None

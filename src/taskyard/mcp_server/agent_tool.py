@@ -13,12 +13,15 @@ from taskyard.mcp_server.calls import Call, Spec
 from taskyard.mcp_server.for_task import for_task
 from taskyard.mcp_server.listing import job_facts
 from taskyard.mcp_server.results import agent_data
+from taskyard.mcp_server.team_tools import spawn
 from taskyard.mcp_server.told import when_it_ends
 from taskyard.runtime.background import check_background
 from taskyard.runtime.model import Job
 
 
 async def _agent(call: Call, given: agent_arguments.Agent) -> Answer:
+    if given.team_name is not None:
+        return await spawn(call, given)
     spec = _remote(call, given) if given.remote is not None else _local(call, given)
     if isinstance(given, agent_arguments.BackgroundAgent) and given.run_in_background:
         check_background()

@@ -223,6 +223,13 @@ class SendInput(Arguments):
     text: Annotated[str, field("What to type; a line break is added.", max_length=60_000)]
 
 
+class TeamCreate(Arguments):
+    """A new team."""
+
+    team_name: Annotated[str, field("The team's name, which is also its list's.", min_length=1, max_length=200)]
+    description: Annotated[str | None, field("What the team is for.", max_length=2_000)] = None
+
+
 class SendMessage(Arguments):
     """A message to another agent."""
 

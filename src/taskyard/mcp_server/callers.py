@@ -64,6 +64,17 @@ class Caller:
         self._awaited: dict[str, float] = {}
         self.at_work: str | None = None  #: the id of the task it put in progress last, while it is
         self._at_end: list[Callable[[], object]] = []
+        self._team_yard: Yard | None = None
+
+    @property
+    def tasks_yard(self) -> Yard:
+        """The yard of the list it works on: its own, or that of the team it leads."""
+        return self._team_yard or self.yard
+
+    def lead(self, team: str) -> None:
+        """From now on it works on the list of `team`, and reads its mail there."""
+        self._team_yard = self.yard.beside(team)
+        self._riding.read_mail_of(self._team_yard)
 
     @property
     def name(self) -> str:
@@ -76,7 +87,7 @@ class Caller:
         Raises:
             Cancelled: the caller is gone.
         """
-        return await self._list_calls.do(lambda cancel: act(self.yard.unless(cancel)))
+        return await self._list_calls.do(lambda cancel: act(self.tasks_yard.unless(cancel)))
 
     @asynccontextmanager
     async def asking(self) -> AsyncGenerator[bool]:

@@ -35,4 +35,4 @@ class ForTask(NamedTuple):
 def for_task(call: Call, spec: Spec) -> Spec:
     """`spec`, for the task that its caller works on, if that is known."""
     at_work = call.caller.at_work
-    return spec if at_work is None else ForTask(spec, f"{call.caller.yard.tasks.name}/{at_work}")
+    return spec if at_work is None else ForTask(spec, f"{call.caller.tasks_yard.tasks.name}/{at_work}")

@@ -74,7 +74,7 @@ class Resources:
         after = _parsed(params.cursor) if params.cursor is not None else None
         left = [job for job in jobs if after is None or (job.start_time, job.id) > after]
         shown = left[:PAGE]
-        first = [] if after is not None else [list_resource(caller.yard.tasks.name)]
+        first = [] if after is not None else [list_resource(caller.tasks_yard.tasks.name)]
         more = f"{shown[-1].start_time}.{shown[-1].id}" if len(left) > len(shown) else None
         return ListResourcesResult(resources=_resources([*first, *output_resources(shown)]), next_cursor=more)
 

@@ -34,6 +34,7 @@ class Riding:
     def __init__(self, yard: Yard, *, hold: float | None = None) -> None:
         """`hold`: seconds until what was taken and not acknowledged goes back; None: when this process ends."""
         self._yard = yard
+        self._post = yard
         self._outbox = yard.notices()
         self._hold = hold
         self._is_over = False
@@ -64,7 +65,11 @@ class Riding:
         if notices:
             self._outbox.ack(notices)
         if mail and self._yard.agent:
-            self._yard.mail.ack(self._yard.agent, mail)
+            self._post.mail.ack(self._yard.agent, mail)
+
+    def read_mail_of(self, yard: Yard) -> None:
+        """From now on the caller's mail is that of another list."""
+        self._post = yard
 
     def gave_mail(self, ids: Iterable[str]) -> None:
         """Messages are on an answer."""
@@ -76,7 +81,7 @@ class Riding:
             return Ride()  # in nobody's hands, nothing would ever come back
         try:
             batch = self._outbox.batch(characters=_MOST_CHARACTERS, hold=self._hold, but=but)
-            mail = self._yard.mail.unread_count(self._yard.agent) if self._yard.agent else 0
+            mail = self._post.mail.unread_count(self._yard.agent) if self._yard.agent else 0
         except TaskyardError:
             return Ride()  # an answer is worth more than its passengers, which wait
         notices = tuple({**self._missed, **{notice.id: notice for notice in batch.notices}}.values())

@@ -125,6 +125,7 @@ STOPPED: dict[str, Any] = {
     "kept": _IDS,
 }
 
+TEAM: dict[str, Any] = {"team_name": _TEXT, "lead": _TEXT, "list": _TEXT}
 SENT: dict[str, Any] = {"sent": _IDS, "ids": _IDS}
 TYPED: dict[str, Any] = {"task_id": _TEXT}
 MAIL: dict[str, Any] = {"messages": {"type": "array", "items": {"type": "object"}}, "left": {"type": "integer"}}

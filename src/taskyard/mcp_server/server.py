@@ -24,6 +24,7 @@ from taskyard.mcp_server.prompts import Prompts
 from taskyard.mcp_server.resources import Resources
 from taskyard.mcp_server.subscribing import Subscriptions
 from taskyard.mcp_server.task_tools import TASK_TOOLS
+from taskyard.mcp_server.team_tools import TEAM_TOOLS
 from taskyard.mcp_server.workflow_tool import workflow_tools
 from taskyard.mcp_server.yard_server import YardServer
 
@@ -37,6 +38,7 @@ def specs(offered: manifest.Offer) -> tuple[Spec[Any], ...]:
         *agent_tools(in_foreground=in_foreground),
         *workflow_tools(in_foreground=in_foreground),
         *(MONITOR_TOOLS if offered.monitor else ()),
+        *TEAM_TOOLS,
         *MAIL_TOOLS,
     )
 

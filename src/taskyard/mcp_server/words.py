@@ -85,9 +85,9 @@ WORKFLOW_IN_FOREGROUND = f"""\
 
 TASK_OUTPUT = """\
 A background job and what it printed, cut to its end if it is long (the answer names the file with all of it); of an \
-agent its final answer, or with transcript all it said and did. Waits for its end unless block is false. Reading the \
-end here counts as having been told of it. For jobs of Taskyard; those of the client's own tools have ids of their \
-own."""
+agent its final answer (while it works, what it said and did last), or with transcript all it said and did. Waits for \
+its end unless block is false. Reading the end here counts as having been told of it. For jobs of Taskyard; those of \
+the client's own tools have ids of their own."""
 
 TASK_STOP = """\
 End a background job of Taskyard with everything it started. The answer says whether the kernel \
@@ -100,6 +100,10 @@ Background jobs that run or wait for their turn, of all agents; with all, also t
 
 SEND_INPUT = """\
 Answer a background job that waits for input. Only for jobs that were started with stdin (or a terminal)."""
+
+TEAM_CREATE = """\
+Create a team that you lead, with a task list of the same name. From then on TaskCreate, TaskList and the other tools \
+work on that list. Agent with name and team_name adds a teammate to it, which works on its own until it is stopped."""
 
 SEND_MESSAGE = """\
 Send a message to another agent of the team, by its name; * sends it to everyone else. It is stored until it is read. \

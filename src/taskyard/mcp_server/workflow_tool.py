@@ -20,7 +20,7 @@ from taskyard.runtime.model import Job
 
 
 async def _workflow(call: Call, given: agent_arguments.Workflow) -> Answer:
-    spec = await asyncio.to_thread(_spec, call.caller.yard, given)
+    spec = await asyncio.to_thread(_spec, call.caller.tasks_yard, given)
     if given.timeout is not None:
         spec = spec._replace(timeout=given.timeout / 1000)
     if isinstance(given, agent_arguments.BackgroundWorkflow) and given.run_in_background:

@@ -24,7 +24,7 @@ class TaskOutput(NamedTuple):
     """A job with what it printed, cut to what a model is given."""
 
     job: Job
-    output: str  #: the end of it; for a job here that has a final answer, that
+    output: str  #: the end of it; of an agent its final answer, and until then what it said and did last
     was_truncated: bool = False
     delivered: tuple[str, ...] = ()  #: notices that count as read by this
 
@@ -44,9 +44,24 @@ def task_output(
         from taskyard.runtime.output_text import for_model, model_limit
 
         most = model_limit() if limit is None else limit
-        text = for_model(answer.encode("utf-8", "replace"), path=job.output_file, limit=most)
+        said, is_all = answer.encode("utf-8", "replace"), True
+        if not answer and not job.is_final:
+            said, is_all = _at_work(folder, most)
+        text = for_model(said, path=job.output_file, limit=most, is_all=is_all)
     else:
         text = Output(folder).for_model(limit)
     is_theirs = (reader or PERSON) == (job.agent_id or PERSON)
     delivered = mark_delivered(home, job.id) if job.is_final and is_theirs else ()
     return TaskOutput(job, text.text, text.was_truncated, delivered)
+
+
+#: Bytes of a transcript for each character that is shown of it: entries hold more than their text.
+_BYTES_PER_CHARACTER = 4
+
+
+def _at_work(folder: JobFolder, most: int) -> tuple[bytes, bool]:
+    """What an agent at work said and did last, as text; whether that is all of it."""
+    from taskyard.runtime.transcript_text import readable
+
+    part = Output(folder).tail_bytes(_BYTES_PER_CHARACTER * max(most, 1))
+    return readable(part.text).encode("utf-8", "replace"), part.offset == 0
