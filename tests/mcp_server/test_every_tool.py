@@ -75,6 +75,12 @@ async def _mail(model: Model) -> None:
     assert (await model.refused("ReadMail", limit=0)).code == "bad_arguments"
 
 
+async def _teams(model: Model) -> None:
+    made = await model.call("TeamCreate", team_name="crew")
+    assert made.data["list"] == "crew"
+    assert (await model.refused("TeamCreate", team_name="crew")).code == "already_exists"
+
+
 @pytest.mark.req("T-01", "T-03", "T-05")
 @pytest.mark.parametrize("mode", ["auto", "legacy"])
 @pytest.mark.parametrize("transport", ["stdio", "http"])
@@ -94,7 +100,7 @@ def test_every_tool_answers_and_refuses_alike(transport: str, mode: Mode, monkey
                     return await call(tool, **arguments)
 
                 model.call = noted  # type: ignore[method-assign, assignment]  # what is tried is written down
-                for part in (_list, _jobs, _agents, _mail):
+                for part in (_list, _jobs, _agents, _mail, _teams):
                     await part(model)
                 assert {tool.name for tool in (await model.client.list_tools()).tools} == tried
 

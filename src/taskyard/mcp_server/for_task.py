@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from taskyard.mcp_server.calls import Call
+from taskyard.runtime.kind import letter_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ class ForTask(NamedTuple):
     @property
     def letter(self) -> str:
         """What its ids begin with."""
-        return self.inner.letter
+        return letter_of(self.inner)
 
     def wanted(self) -> Wanted:
         """What its keeper is asked for."""

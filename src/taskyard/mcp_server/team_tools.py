@@ -65,8 +65,8 @@ async def spawn(call: Call, given: agent_arguments.Agent) -> Answer:
     task = await call.caller.on_list(act)
     job = await call.caller.jobs.start(spec)
     text = (
-        f"Teammate {spec.identity} started with ID: {job.id}. Its prompt is task #{task.id}, and it takes free tasks of"
-        f" the list after that. SendMessage to {name} tells it something; ReadMail shows what it says; TaskStop ends it."
+        f"Teammate {spec.identity} started with ID: {job.id}. Its prompt is task #{task.id}, and it takes free tasks"
+        f" of the list after that. SendMessage to {name} tells it something, ReadMail shows its mail, TaskStop ends it."
     )
     return Answer(text, job_facts(job) | {"name": name})
 
