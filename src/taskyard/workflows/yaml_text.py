@@ -12,6 +12,8 @@ from taskyard.typed import cast
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterable  # noqa: F401  (in a cast)
+
     from taskyard.workflows.reading import Lines, Path
 
 #: Nested deeper than this is nothing a person wrote.
@@ -61,7 +63,8 @@ def load(text: str) -> tuple[object, Lines]:
 
 def _check_size(text: str) -> None:
     depth = 0
-    events = cast("Iterable[yaml.Event]", yaml.parse(text, Loader=_LOADER))  # pyright: ignore[reportUnknownMemberType]
+    parsed: object = yaml.parse(text, Loader=_LOADER)  # pyright: ignore[reportUnknownMemberType]
+    events = cast("Iterable[yaml.Event]", parsed)
     for count, event in enumerate(events):
         line = 0 if event.start_mark is None else event.start_mark.line + 1
         depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
