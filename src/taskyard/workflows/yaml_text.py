@@ -63,8 +63,7 @@ def load(text: str) -> tuple[object, Lines]:
 
 def _check_size(text: str) -> None:
     depth = 0
-    parsed: object = yaml.parse(text, Loader=_LOADER)  # pyright: ignore[reportUnknownMemberType]
-    events = cast("Iterable[yaml.Event]", parsed)
+    events = cast("Iterable[yaml.Event]", yaml.parse(text, Loader=_LOADER))  # pyright: ignore[reportUnknownMemberType]
     for count, event in enumerate(events):
         line = 0 if event.start_mark is None else event.start_mark.line + 1
         depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
