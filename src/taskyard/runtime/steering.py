@@ -8,6 +8,7 @@ import time
 
 from taskyard.errors import BadText, Busy, JobEnded
 from taskyard.names import check_number
+from taskyard.runtime.ending import read_ours
 from taskyard.runtime.folder import JobFolder
 from taskyard.runtime.input_pipe import InputPipe
 from taskyard.runtime.keeper.control import LONGEST
@@ -37,6 +38,9 @@ MOST_INPUT = 1_000_000
 
 #: How long a command may leave its input unread before we give up, and how often we try meanwhile, in seconds.
 _PATIENCE, _TRY_EVERY = 5.0, 0.02
+
+#: Seconds in which a supervisor starts its command, on a machine that is very busy.
+_BEGINS = 5.0
 
 #: An hour: whoever wants a job to end has no longer.
 _LONGEST_GRACE = 3600.0
@@ -146,6 +150,7 @@ def type_in(home: str, job_id: str, text: str) -> bool:
 def _poured(folder: JobFolder, data: bytes) -> bytes | None:
     """Hand input to the command itself; what must go through its keeper, or None if it has stopped reading."""
     pipe = InputPipe(folder)
+    _wait_for_command(folder)
     try:
         while (rest := pipe.offer(data)) is not None:
             if not rest:
@@ -157,6 +162,16 @@ def _poured(folder: JobFolder, data: bytes) -> bytes | None:
         return data
     finally:
         pipe.close()
+
+
+def _wait_for_command(folder: JobFolder) -> None:
+    """Wait a moment for the command of a job that was just started: before that no pipe leads into it."""
+    deadline = time.monotonic() + _BEGINS
+    while time.monotonic() < deadline and keeper_of(folder):
+        record = read_ours(folder.record) or {}
+        if record.get("pid") or record.get("waitsFor"):
+            return
+        time.sleep(_TRY_EVERY)
 
 
 def pieces(data: bytes) -> Iterator[str]:
