@@ -42,7 +42,7 @@ _MOST_GUESSES = 8
 #: Everybody waits for the same moment: each comes up to this share of the wait later, and at most so many seconds.
 _SPREAD, _MOST_SPREAD = 0.1, 30.0
 
-#: Seconds between two looks at the account's record: somebody may have lifted the limit, or set the clock.
+#: Seconds between two looks at the account's record: it may have a later end by then, or somebody set the clock.
 _LOOK = 2.0
 
 #: Whoever holds the record does so for microseconds; so soon it is looked at again.

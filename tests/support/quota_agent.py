@@ -10,6 +10,7 @@ A program for the engine `command` that has a provider with a quota and permissi
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import re
@@ -23,6 +24,12 @@ def main(folder: Path) -> int:
     prompt = sys.stdin.read()
     found = re.search(r"[Tt]ask #(\d+)", prompt)
     task = found[1] if found else "0"
+    with (folder / "lock").open("a") as lock:  # one request at a time, so that the log is in the order of the answers
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        return _answer(folder, task)
+
+
+def _answer(folder: Path, task: str) -> int:
     if (left := _limited(folder)) > 0:
         _log(folder, task, "limited")
         print(json.dumps({"type": "limited", "seconds": left, "text": "429 Too Many Requests"}), flush=True)

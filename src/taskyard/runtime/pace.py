@@ -160,13 +160,3 @@ def note_limit(
         now = time.time()
         noted = file.read(now).limited(now, seconds, provider=provider, reason=reason, is_estimate=is_estimate)
         file.write(noted)
-
-
-def lift_limit(home: str, account: str) -> None:
-    """Let everybody on the account go on.
-
-    Raises:
-        Busy, StorageError: it could not be.
-    """
-    with PaceFile(home, account, timeout=1.0) as file:
-        file.write(Pace())

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 #: Seconds between two looks at a budget: somebody may have raised it, or a day begun.
 _LOOK = 30.0
 
-#: Seconds between two looks at a rate limit: somebody may have lifted it.
+#: Seconds between two looks at a rate limit: another agent may have noted a later end, or somebody set the clock.
 _LIMIT_LOOK = 2.0
 
 #: Whoever holds a pace does so for microseconds; so soon it is looked at again.
