@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from typing import Any
 
 import pytest
 
-from support import agent_environment
+from support import agent_environment, engines_page
 from support.model_api import Choose, ModelApi, Step, model_api
+
+
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    """Write what was tried to the reference, where TASKYARD_WRITE_ENGINES asks for it."""
+    if os.environ.get("TASKYARD_WRITE_ENGINES"):
+        engines_page.write(terminalreporter.stats)
 
 
 @pytest.fixture

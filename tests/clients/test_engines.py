@@ -28,8 +28,26 @@ class Client(NamedTuple):
     runs: Callable[[str], Call]  #: runs a command
     tool: str  #: the command's tool, as the watcher is told
     own_tool: str  #: our TaskList, as its model sees it; "" if it cannot be handed our tools for one run
-    sums: bool = False  #: it tells what all requests of a turn took together
-    extra: int = 0  #: tokens of what it asks beside the work
+    #: Tokens it tells of two requests (1000 in, 30 out; 1200 in, 20 out), and of a turn with one (1000 in, 50 out).
+    tokens: tuple[int, int]
+    asks: Callable[[Path], Call] | None = None  #: a call that needs permission, and writes to the path if it gets it
+    tells_reset: bool = True  #: it tells when a limit lifts
+
+    @property
+    def is_acp(self) -> bool:
+        return self.engine.endswith("-acp")
+
+
+def together(extra: int = 0) -> tuple[int, int]:
+    """What all requests of a turn took, and what was asked beside the work."""
+    return 2250 + extra, 1050 + extra
+
+
+#: The last request, and all answers.
+EACH = (1250, 1050)
+
+#: What the conversation weighs at the end.
+WEIGHT = (1220, 1050)
 
 
 CLIENTS = [
@@ -39,7 +57,7 @@ CLIENTS = [
         lambda command: Call("exec_command", cmd=command),
         "exec_command",
         "mcp__taskyardTaskList",
-        sums=True,
+        together(),
     ),
     Client(
         "gemini",
@@ -47,8 +65,7 @@ CLIENTS = [
         lambda command: Call("run_shell_command", command=command, description="d"),
         "run_shell_command",
         "",
-        sums=True,
-        extra=2,
+        together(2),
     ),
     Client(
         "opencode",
@@ -56,6 +73,49 @@ CLIENTS = [
         lambda command: Call("bash", command=command, description="d"),
         "bash",
         "taskyard_TaskList",
+        EACH,
+        tells_reset=False,
+    ),
+    Client(
+        "claude-acp",
+        lambda path: Call("Bash", command=f"printf x > {path}", description="d"),
+        lambda command: Call("Bash", command=command, description="d"),
+        "Bash",
+        "mcp__taskyard__TaskList",
+        WEIGHT,
+        lambda path: Call("Bash", command=f"printf x > {path}", description="d"),
+        tells_reset=False,
+    ),
+    Client(
+        "codex-acp",
+        lambda path: Call("exec_command", cmd=f"printf x > {path}"),
+        lambda command: Call("exec_command", cmd=command),
+        "printf y > b.txt",
+        "mcp__taskyardTaskList",
+        WEIGHT,
+        lambda path: Call(
+            "exec_command", cmd=f"printf x > {path}", sandbox_permissions="require_escalated", justification="d"
+        ),
+    ),
+    Client(
+        "gemini-acp",
+        lambda path: Call("write_file", file_path=str(path), content="x"),
+        lambda command: Call("run_shell_command", command=command, description="d"),
+        "printf y > b.txt",
+        "mcp_taskyard_TaskList",
+        together(),
+        lambda path: Call("run_shell_command", command=f"printf x > {path}", description="d"),
+        tells_reset=False,
+    ),
+    Client(
+        "opencode-acp",
+        lambda path: Call("write", filePath=str(path), content="x"),
+        lambda command: Call("bash", command=command, description="d"),
+        "bash",
+        "taskyard_TaskList",
+        WEIGHT,
+        lambda path: Call("write", filePath=str(path.parent.parent / path.name), content="x"),
+        tells_reset=False,
     ),
 ]
 
@@ -72,6 +132,11 @@ def folder(tmp_path: Path) -> Path:
     found = tmp_path / "work"
     found.mkdir()
     return found
+
+
+@pytest.fixture(autouse=True)
+def few_retries(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CLAUDE_CODE_MAX_RETRIES", "1")
 
 
 def done(said: Said | None) -> Said:
@@ -94,26 +159,28 @@ def test_result(client: Client, model: Model, folder: Path, monkeypatch: pytest.
 def test_files_and_commands(client: Client, model: Model, folder: Path) -> None:
     api = model(client.writes(folder / "a.txt"), client.runs("printf y > b.txt; sleep 0.3"), Say("Done."))
 
-    said, watch = turn(client.engine, "Work", folder)
+    said, watch = turn(client.engine, "Work", folder, permissions="work")
 
     assert done(said).is_complete, (said, api.turns[-1].tool_results, watch.lines)
     assert (folder / "a.txt").read_text().strip() == "x"
     assert (folder / "b.txt").read_text() == "y"
-    assert [name for name, _ in watch.tools][-1] == client.tool
-    assert "printf y > b.txt" in str(watch.tools[-1][1])
+    assert watch.asked == []
+    assert watch.tools[-1][0].startswith(client.tool)
+    assert "printf y > b.txt" in str(watch.tools[-1])
 
 
 def test_usage(client: Client, model: Model, folder: Path) -> None:
     model(Calls(client.runs("true; sleep 0.3"), usage=Usage(1000, 30, cached=400)), Say("Done.", Usage(1200, 20)))
 
-    said, watch = turn(client.engine, "Work", folder)
+    said, watch = turn(client.engine, "Work", folder, permissions="work")
 
     assert done(said).is_complete, said
-    requests = 1000 + 1200 if client.sums else 1200
-    assert watch.progress.tokens == requests + 50 + client.extra
+    assert watch.progress.tokens == client.tokens[0]
 
 
 def test_resume(client: Client, model: Model, folder: Path) -> None:
+    if client.engine == "gemini-acp":
+        pytest.skip("it finds no session of an earlier process")
     api = model(Say("One."))
     _, first = turn(client.engine, "The word is walnut.", folder)
     assert first.session is not None
@@ -124,17 +191,32 @@ def test_resume(client: Client, model: Model, folder: Path) -> None:
     assert done(said).text == "Two."
     assert "walnut" in api.turns[-1].text
     assert second.session == first.session
-    assert second.progress.tokens == 1050 + (client.extra if client.sums else 0)
+    assert second.progress.tokens == client.tokens[1]
 
 
 def test_refusal(client: Client, model: Model, folder: Path) -> None:
-    model(client.writes(folder / "a.txt"), Say("I could not write the file."))
+    wanted = client.asks or client.writes
+    model(wanted(folder / "a.txt"), Say("I could not write the file."))
 
-    said, _ = turn(client.engine, "Write a.txt", folder, permissions="ask")
+    said, _ = turn(client.engine, "Write a.txt", folder, permissions="ask", answer="n")
 
-    assert not (folder / "a.txt").exists()
+    assert list(folder.parent.rglob("a.txt")) == []
     assert done(said).refused, said
     assert not done(said).is_complete
+
+
+def test_permission(client: Client, model: Model, folder: Path) -> None:
+    if client.asks is None:
+        pytest.skip("its program cannot ask")
+    if client.engine == "codex-acp":
+        pytest.skip("in its default mode a model reviews requests")
+    api = model(client.asks(folder / "a.txt"), Say("Done."))
+
+    said, watch = turn(client.engine, "Write a.txt", folder, answer="y")
+
+    assert len(watch.asked) == 1 and "a.txt" in watch.asked[0], watch.lines
+    assert done(said).is_complete, said
+    assert len(list(folder.parent.rglob("a.txt"))) == 1, api.turns[-1].tool_results
 
 
 def test_stop(client: Client, model: Model, folder: Path) -> None:
@@ -166,7 +248,7 @@ def test_limit_of_the_account(client: Client, model: Model, folder: Path) -> Non
 
     limit = done(said).rate_limit
     assert limit is not None, said
-    if client.engine != "opencode":  # it keeps the time to itself
+    if client.tells_reset:
         assert limit.until_ms is not None, limit
         assert abs(limit.until_ms / 1000 - time.time() - 1800) < 180
 
@@ -198,4 +280,5 @@ def test_own_tools(client: Client, model: Model, folder: Path) -> None:
 
     turn(client.engine, "Work", folder, own_tools=True)
 
-    assert client.own_tool in api.turns[0].tools
+    # Claude Code names tools of servers in a text, and its model asks for those it needs.
+    assert client.own_tool in (api.turns[0].text if client.engine == "claude-acp" else api.turns[0].tools)

@@ -26,7 +26,7 @@ KNOWN = (
     Known("codex-acp", "acp", ("codex-acp",), "Codex CLI, by its adapter"),
     Known("copilot-acp", "acp", ("copilot", "--acp"), "GitHub Copilot CLI"),
     Known("cursor-acp", "acp", ("cursor-agent", "acp"), "Cursor"),
-    Known("opencode-acp", "acp", ("opencode", "acp"), "opencode"),
+    Known("opencode-acp", "acp", ("opencode", "acp", "--print-logs", "--log-level=ERROR"), "opencode"),
     Known("goose-acp", "acp", ("goose", "acp"), "goose"),
     Known("qwen-acp", "acp", ("qwen", "--acp"), "Qwen Code"),
     Known("cline-acp", "acp", ("cline", "--acp"), "Cline"),

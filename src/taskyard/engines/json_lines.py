@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 _LONGEST_RESULT = 4_000
 
 #: Server errors and broken connections: the same request may succeed later.
-_PASSING = re.compile(
+PASSING = re.compile(
     r"(?<![\w.])50[0234](?![\w.]*\d)|stream disconnected|high demand|temporar|terminated|socket|connection|network"
     r"|timed? ?out|internal (?:server )?error|unavailable|ECONNRE|fetch failed",
     re.IGNORECASE,
@@ -87,7 +87,7 @@ class Reader:
         if not self.error and (code != 0 or not self.is_over):
             how = f"exit code {code}" if code >= 0 else f"signal {-code}"
             self.fails(f"it ended with {how} before its turn was over{f': {last_words}' if last_words else ''}")
-        is_retryable = self.rate_limit is not None or (bool(self.error) and _PASSING.search(self.error) is not None)
+        is_retryable = self.rate_limit is not None or (bool(self.error) and PASSING.search(self.error) is not None)
         return Said(self.speech.answer, self.error, is_retryable, self.rate_limit, tuple(self.refused))
 
 

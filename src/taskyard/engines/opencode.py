@@ -32,7 +32,7 @@ _RULES = {
 }
 
 #: How often in a row a request may fail: opencode itself tries for ever, without a word on stdout.
-_MOST_ERRORS = 3
+MOST_ERRORS = 3
 
 #: Milliseconds for our own tools to be there.
 _TOOLS_START = 60_000
@@ -76,6 +76,14 @@ def _settings(brief: Brief) -> dict[str, str]:
     return found
 
 
+def stream_error(line: str) -> str | None:
+    """The error of a request to the model, in a line of the log; None if the line is about something else."""
+    if 'message="stream error"' not in line or "small=true" in line:
+        return None
+    found = _ERROR.search(line)
+    return found[1].replace('\\"', '"') if found else "a request to the model failed"
+
+
 class _Events(Reader):
     provider = "opencode"
 
@@ -104,12 +112,11 @@ class _Events(Reader):
 
     def log(self, line: str) -> None:
         """A failed request is only in the log: opencode waits and tries again for as long as it takes."""
-        if 'message="stream error"' not in line or "small=true" in line:
+        if (error := stream_error(line)) is None:
             return
-        found = _ERROR.search(line)
-        self.fails(found[1].replace('\\"', '"') if found else "a request to the model failed")
+        self.fails(error)
         self._errors += 1
-        if self.rate_limit is not None or self._errors >= _MOST_ERRORS:
+        if self.rate_limit is not None or self._errors >= MOST_ERRORS:
             self.gives_up.set()
 
     def _tool(self, part: Mapping[str, object]) -> None:

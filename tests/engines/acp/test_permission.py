@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from taskyard.engines.acp.permission import Option, chosen, question
+from taskyard.engines.acp.permission import Option, allowed, chosen, question
 
 OPTIONS = [
     Option("always", "Always allow", "allow_always"),
@@ -39,3 +39,31 @@ def test_a_question_is_short_and_harmless_whatever_the_agent_writes() -> None:
     asked = question("\x1b[2J" + "x" * 10_000, [Option(str(n), "y" * 500, "allow_once") for n in range(100)])
     assert "\x1b" not in asked
     assert len(asked) <= 2_000
+
+
+@pytest.mark.req("O-08")
+def test_what_an_option_grants_is_shown_whole_or_the_option_is_not_offered() -> None:
+    grants = f"Always allow {'x' * 200} and everything below /srv"
+    options = [Option("a", grants, "allow_always"), Option("b", "y" * 5_000, "allow_always"), OPTIONS[1], OPTIONS[2]]
+
+    assert question("Run make", options).splitlines()[1:] == [f"1. {grants}", "2. Allow once", "3. Reject"]
+    assert chosen("2", options) == OPTIONS[1], "numbers are those that were shown"
+
+
+@pytest.mark.req("Q-03")
+def test_a_request_that_is_cut_says_so() -> None:
+    assert question("x" * 1_200, OPTIONS).startswith("x" * 1_000 + "… (200 more characters)\n")
+
+
+@pytest.mark.req("Q-03")
+@pytest.mark.parametrize(
+    ("mode", "kind", "path", "is_allowed"),
+    [
+        ("", "edit", "/w/a", False), ("ask", "read", "/w/a", False), ("edit", "edit", "/w/a", True),
+        ("edit", "edit", "a", True), ("edit", "edit", "/etc/passwd", False), ("edit", "edit", "/w/../x", False),
+        ("edit", "execute", "", False), ("work", "execute", "", True), ("work", "other", "", False),
+        ("work", "fetch", "", False), ("all", "other", "/etc/passwd", True),
+    ],
+)  # fmt: skip
+def test_a_mode_allows_these_kinds_of_calls_without_asking(mode: str, kind: str, path: str, is_allowed: bool) -> None:
+    assert allowed(mode, kind, [path] if path else [], "/w") is is_allowed

@@ -28,7 +28,7 @@ def test_what_an_agent_says_does_and_costs_is_told(tmp_path: Path) -> None:
     assert [line["type"] for line in watched.lines] == ["thought", "assistant", "tool_use", "tool_result", "assistant"]
     assert watched.tools == [("Read a.py", {"path": "a.py"})]
     assert watched.said("tool_result") == ["print(1)"]
-    assert watched.usage == [{"input_tokens": 900}, {"output_tokens": 40}]
+    assert watched.usage == [{"input_tokens": 900}]  # `used` has the output already
     assert watched.cost == 0.25
 
 
@@ -210,3 +210,67 @@ def test_a_program_that_neither_speaks_nor_reads_is_given_up(
 @pytest.mark.req("B-08")
 def test_a_program_that_is_not_there_is_named(tmp_path: Path) -> None:
     assert "no-such-agent cannot be started" in work(Acp(), "go", tmp_path, command=["no-such-agent"]).error
+
+
+TELLS = """
+def tells(**update):
+    print(json.dumps({"method": "session/update", "params": {"sessionId": "s", "update": update}}), flush=True)
+"""
+
+
+@pytest.mark.req("K-02")
+def test_a_tool_is_told_once_with_what_later_messages_say_of_it(tmp_path: Path) -> None:
+    watched = Watched()
+    body = (
+        "tells(sessionUpdate='tool_call', toolCallId='c', title='Terminal', kind='execute', rawInput={})\n"
+        "tells(sessionUpdate='tool_call_update', toolCallId='c', rawInput={'cwd': '/'})\n"
+        "tells(sessionUpdate='tool_call_update', toolCallId='c', title='make t', rawInput={'command': 'make t'})\n"
+        "tells(sessionUpdate='tool_call_update', toolCallId='c', status='completed')\n"
+        "tells(sessionUpdate='tool_call', toolCallId='d', title='Think')\n"
+    )
+    work(Acp(), "go", tmp_path, command=bare(SESSION + ASKS + TELLS + body + END), watched=watched)
+
+    assert watched.tools == [("make t", {"command": "make t"}), ("Think", {})]
+
+
+@pytest.mark.req("Q-03")
+@pytest.mark.parametrize("answer", ["n", None])
+def test_a_tool_that_was_refused_makes_the_turn_incomplete(tmp_path: Path, answer: str | None) -> None:
+    body = (
+        "no = {'optionId': 'no', 'name': 'No', 'kind': 'reject_once'}\n"
+        "asks('session/request_permission', toolCall=call, options=[option, no])\n"
+    )
+    watched = Watched(answers=[answer])
+    said = work(Acp(), "go", tmp_path, command=bare(SESSION + ASKS + body + END), watched=watched)
+
+    assert said.refused == ("Run make",)
+    assert not said.is_complete
+
+
+@pytest.mark.req("Q-01")
+@pytest.mark.parametrize(
+    ("error", "until"),
+    [
+        ("{'code': -32603, 'message': 'no', 'data': {'errorKind': 'rate_limit'}}", False),
+        ("{'code': -32603, 'message': '529 overloaded'}", False),
+        ("{'code': -32603, 'message': 'You have exhausted your daily quota'}", False),
+        ("{'code': 429, 'message': '429 Too Many Requests. Retry-After: 600'}", True),
+    ],
+)
+def test_a_rate_limit_is_reported_as_one_with_the_time_it_lifts(tmp_path: Path, error: str, until: bool) -> None:
+    said = work(Acp(), "go", tmp_path, command=bare(SPEAKS + f"answer(error={error})"))
+
+    assert said.rate_limit is not None and said.is_retryable
+    assert (said.rate_limit.until_ms is not None) is until
+
+
+@pytest.mark.req("B-08")
+def test_a_turn_that_the_agent_reports_as_failed_is_no_answer(tmp_path: Path) -> None:
+    body = (
+        "failure = {'severity': 'error', 'category': 'service', 'title': 'last status: 429 Too Many Requests'}\n"
+        "tells(sessionUpdate='session_info_update', _meta={'jetbrains': {'air': {'sessionFailure': failure}}})\n"
+    )
+    said = work(Acp(), "go", tmp_path, command=bare(SESSION + ASKS + TELLS + body + END))
+
+    assert said.error == "last status: 429 Too Many Requests"
+    assert said.rate_limit is not None

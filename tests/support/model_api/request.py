@@ -35,7 +35,7 @@ class Request:
     @property
     def is_turn(self) -> bool:
         """Whether it is the agent's work: a title or a summary is asked for without tools."""
-        return bool(self.tools)
+        return bool(self.tools) and not self.path.endswith(("/count_tokens", ":countTokens"))
 
     @property
     def tool_results(self) -> list[str]:

@@ -29,11 +29,15 @@ from acp.schema import (
 from taskyard import __version__, config
 from taskyard.engines import own_server, quiet
 from taskyard.engines.acp.models import choose
-from taskyard.engines.acp.updates import Memory, Updates
+from taskyard.engines.acp.updates import FAILURES, Memory, Updates
 from taskyard.engines.acp.wire import Wire
-from taskyard.engines.engine import Brief, Said
+from taskyard.engines.engine import Brief, RateLimit, Said
+from taskyard.engines.json_lines import PASSING
+from taskyard.engines.limit_text import LONGEST_REASON, lifts_at, limit_in
 from taskyard.engines.load import is_load
+from taskyard.engines.opencode import MOST_ERRORS, stream_error
 from taskyard.engines.process import Program
+from taskyard.shapes import as_object, as_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -57,9 +61,9 @@ _LONGEST = 1_000
 class Failed(Exception):
     """The run is over, with nothing to show; says why."""
 
-    def __init__(self, why: str, *, is_retryable: bool = False) -> None:
+    def __init__(self, why: str, *, is_retryable: bool = False, rate_limit: RateLimit | None = None) -> None:
         super().__init__(why)
-        self.said = Said(error=why, is_retryable=is_retryable)
+        self.said = Said(error=why, is_retryable=is_retryable, rate_limit=rate_limit)
 
 
 async def run(brief: Brief, watcher: Watcher, memory: Memory) -> Said:
@@ -90,7 +94,10 @@ class _Run:
         self._program = program
         self._wire = Wire(program, watcher)
         self._memory = memory
-        self._updates = Updates(watcher, memory)
+        self._updates = Updates(watcher, memory, folder=brief.cwd, permissions=brief.permissions)
+        self._errors = 0
+        self._failed: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+        program.on_stderr = self._log
         self._agent = ClientSideConnection(self._updates, self._wire)  # type: ignore[arg-type]  # what we offer of it
         self._sent: list[str] = []
         self._reading = asyncio.create_task(self._read_messages())
@@ -124,7 +131,7 @@ class _Run:
         try:
             hello: InitializeResponse = await self._soon("initialize", self._agent.initialize(
                 protocol_version=PROTOCOL_VERSION,
-                client_capabilities=ClientCapabilities(),
+                client_capabilities=ClientCapabilities(field_meta=FAILURES),
                 client_info=Implementation(name="taskyard", title="Taskyard", version=__version__),
             ))  # fmt: skip
         except RequestError as error:
@@ -237,20 +244,38 @@ class _Run:
             left = patience - (time.monotonic() - self._wire.heard_at)
             if left <= 0:
                 raise Failed(f"it said nothing for {patience:g} s{self._last_words()}", is_retryable=True)
-            await asyncio.wait({asking}, timeout=left)
+            either: set[asyncio.Future[Any]] = {asking, self._failed}
+            await asyncio.wait(either, timeout=left, return_when=asyncio.FIRST_COMPLETED)
+            if self._failed.done() and not asking.done():
+                raise self._failure(self._failed.result())
 
     def _said(self, response: PromptResponse) -> Said:
-        speech = self._updates.speech
-        speech.pause()
-        if (usage := response.usage) is not None:
-            inputs = {
-                "input_tokens": usage.input_tokens,
-                "cache_read_input_tokens": usage.cached_read_tokens,
-                "cache_creation_input_tokens": usage.cached_write_tokens,
-            }
-            told = {} if self._updates.tells_usage else inputs  # then it said how much the conversation weighs
-            self._watcher.used_tokens({**told, "output_tokens": usage.output_tokens})
-        return Said(speech.answer, _WHY.get(response.stop_reason, ""))
+        updates = self._updates
+        updates.end()
+        updates.reports({"_meta": response.field_meta})
+        self._count(response)
+        if updates.failure is not None:
+            category, words = updates.failure
+            raise self._failure(words or "its turn failed", kind=category)
+        return Said(updates.speech.answer, _WHY.get(response.stop_reason, ""), refused=tuple(updates.refused))
+
+    def _count(self, response: PromptResponse) -> None:
+        """Count the tokens of a turn, whichever way the agent tells them."""
+        if (usage := response.usage) is None:
+            quota = as_object((as_object(response.field_meta) or {}).get("quota")) or {}
+            counted = as_object(quota.get("token_count")) or {}  # Gemini CLI: of all requests of the turn
+            spent = sum(value for value in counted.values() if type(value) is int)
+            self._watcher.used_tokens({"spent_tokens": spent})
+            return
+        inputs = {
+            "input_tokens": usage.input_tokens,
+            "cache_read_input_tokens": usage.cached_read_tokens,
+            "cache_creation_input_tokens": usage.cached_write_tokens,
+        }
+        if self._updates.used is None:
+            self._watcher.used_tokens({**inputs, "output_tokens": usage.output_tokens})
+        elif self._updates.used == sum(value or 0 for value in inputs.values()):
+            self._watcher.used_tokens({"output_tokens": usage.output_tokens})  # most agents count it in `used`
 
     async def _cancel(self, asking: asyncio.Task[PromptResponse]) -> None:
         """Ask it to stop, as the protocol has it. It is ended right after, whatever it answers."""
@@ -273,11 +298,41 @@ class _Run:
 
     def _refused(self, what: str, error: RequestError) -> Failed:
         detail = f"{error} {error.data}" if error.data else str(error)
-        return Failed(f"it refused {what}: {detail[:_LONGEST]}{self._last_words()}", is_retryable=is_load(detail))
+        return self._failure(
+            f"it refused {what}: {detail[:_LONGEST]}{self._last_words()}",
+            detail=detail,
+            kind=as_text((as_object(error.data) or {}).get("errorKind")),
+        )
+
+    def _failure(self, why: str, *, detail: str = "", kind: str = "") -> Failed:
+        """What an error means: a rate limit, something that may pass, or neither."""
+        detail = detail or why
+        provider = _PROVIDERS.get(self._brief.command[0].rsplit("/", 1)[-1], self._brief.command[0])
+        limit = limit_in(detail, provider=provider, now=time.time())
+        if limit is None and (kind in _LIMITED or "exhausted" in detail):
+            until = lifts_at(detail, now=time.time())
+            reason = " ".join(detail.split())[:LONGEST_REASON]
+            limit = RateLimit(provider, reason, None if until is None else round(until * 1000))
+        passes = limit is not None or is_load(detail) or kind == "server_error" or PASSING.search(detail) is not None
+        return Failed(why, is_retryable=passes, rate_limit=limit)
+
+    def _log(self, line: str) -> None:
+        """The program opencode tries a failed request again for ever, and tells of it in its log alone."""
+        if (error := stream_error(line)) is None or self._failed.done():
+            return
+        self._errors += 1
+        if self._errors >= MOST_ERRORS or limit_in(error, provider="", now=time.time()) is not None:
+            self._failed.set_result(error)
 
     def _last_words(self) -> str:
         return f": {self._program.last_words}" if self._program.last_words else ""
 
+
+#: Who serves the model of each program, as people know it.
+_PROVIDERS = {"claude-agent-acp": "anthropic", "codex-acp": "openai", "gemini": "google"}
+
+#: What agents call an error that is a rate limit.
+_LIMITED = ("rate_limit", "rate_limited", "usage_limit", "overloaded")
 
 #: Why a turn ended, where that is no answer.
 _WHY = {
