@@ -98,6 +98,18 @@ def _elsewhere(folder: str) -> None:
     os.unlink(os.path.join(folder, "4.json"))
 
 
+def _undone(folder: str) -> None:
+    """Another program's write brings back the metadata of 1 from before a field was set."""
+    with taskyard.open(tasks_dir=os.path.dirname(folder), list=os.path.basename(folder)) as yard:
+        yard.tasks.update("1", priority=1)
+    path = os.path.join(folder, "1.json")
+    with open(path, encoding="utf-8") as file:
+        raw = json.load(file)
+    del raw["metadata"]
+    with open(path, "w", encoding="utf-8") as file:
+        json.dump(raw, file)
+
+
 OPERATIONS: dict[str, Operation] = {
     "create": Operation(lambda tasks: tasks.create("New")),
     "create for oneself": Operation(lambda tasks: tasks.create("New", owner="bob")),
@@ -121,5 +133,6 @@ OPERATIONS: dict[str, Operation] = {
     "restore": Operation(lambda tasks: tasks.restore("6")),
     "reset": Operation(lambda tasks: tasks.reset()),
     "lease loss": Operation(lambda tasks: tasks.get("5")),
+    "put back": Operation(lambda tasks: tasks.list(), before=_undone),
     "external change": Operation(lambda tasks: tasks.list(), before=_elsewhere),
 }
