@@ -15,7 +15,7 @@ import pytest
 from a2a.client import Client
 from a2a.types.a2a_pb2 import CancelTaskRequest, GetTaskRequest, ListTasksRequest, Part, SubscribeToTaskRequest
 from a2a.utils.errors import A2AError, InvalidParamsError, InvalidRequestError, TaskNotFoundError
-from google.protobuf.json_format import ParseDict
+from google.protobuf.json_format import MessageToDict, ParseDict
 from google.protobuf.struct_pb2 import Value
 
 import taskyard
@@ -337,5 +337,16 @@ def test_every_artifact_has_a_part(place: Place, prompt: str) -> None:
         over = await a2a.until(client, task.id, a2a.is_over)
         assert all(artifact.parts for artifact in over.artifacts)
         assert bool([each for each in over.artifacts if each.artifact_id == "transcript"]) is (prompt == "hello")
+
+    place.server.talk(body)
+
+
+def test_what_a_task_used_has_the_keys_of_the_protocol(place: Place) -> None:
+    async def body(client: Client) -> None:
+        task = await a2a.begun(client, "/usage 900\nhello", **TALK)
+        over = await a2a.until(client, task.id, a2a.is_over)
+        usage = MessageToDict(over.metadata)["usage"]
+        assert usage["totalTokens"] >= 900
+        assert not [key for key in usage if "_" in key]
 
     place.server.talk(body)

@@ -2,7 +2,7 @@
 An agent for those who ask from outside: a program of the engine `command` that does what its prompt says, line by line.
 
 `/wait 0.1`, `/ask Which?` (and says the answer), `/tool Edit secret`, `/fail why`, `/forever`, `/count 100 0.01`,
-`/env NAME`, `/spawn` (a child that outlives it if nobody ends it); any other line is said.
+`/env NAME`, `/usage 900` (tokens), `/spawn` (a child that outlives it if nobody ends it); any other line is said.
 """
 
 import json
@@ -26,6 +26,8 @@ for line in sys.argv[1].splitlines():
     elif verb == "/tool":
         name, _, given = rest.partition(" ")
         event(type="tool", name=name, input={"text": given})
+    elif verb == "/usage":
+        event(type="usage", input_tokens=int(rest), output_tokens=1)
     elif verb == "/fail":
         event(type="result", error=rest)
         sys.exit(1)
