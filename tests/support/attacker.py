@@ -10,7 +10,7 @@ COUNT connections of each KIND; one that the server closes is opened anew. REQUE
     slow        asks for the answer, reads a byte at a time
     stream      asks for the answer, reads all of it, keeps the connection
 
-It says "ready" once every connection was opened and has sent what fits.
+It says "ready" once every connection was opened and has sent what fits, and all streams were answered.
 """
 
 import os
@@ -33,6 +33,7 @@ class Hostile:
         self._request = request
         self._socket: socket.socket | None = None
         self._left = b""
+        self.is_set = kind != "stream"  #: a stream is once its answer has begun
 
     def go_on(self) -> None:
         """Send what fits, and read as this kind does."""
@@ -78,7 +79,9 @@ class Hostile:
     def _read(self, size: int) -> None:
         assert self._socket is not None
         try:
-            if not self._socket.recv(size):
+            got = self._socket.recv(size)
+            self.is_set = True
+            if not got:
                 self._close()
         except BlockingIOError:
             pass
@@ -98,7 +101,7 @@ def main() -> None:
     while True:
         for each in hostile:
             each.go_on()
-        if not is_ready:
+        if not is_ready and all(each.is_set for each in hostile):
             print("ready", flush=True)
             is_ready = True
         time.sleep(_ROUND)
