@@ -42,7 +42,7 @@ test: setup ## Run every test: several at a time, then those that need the machi
 # Each test runs a real agent program with a scripted model; CLIENT_TESTS=smoke is the short form that CI runs.
 CLIENT_TESTS ?= client
 test-clients: setup clients ## Run Taskyard with real agent programs on a scripted model; no account is needed
-	@TASKYARD_WRITE_ENGINES=1 $(PYTEST) -n 2 --dist worksteal -m "$(CLIENT_TESTS)" tests/clients
+	@TASKYARD_WRITE_ENGINES="$(filter client,$(CLIENT_TESTS))" $(PYTEST) -n 2 --dist worksteal -m "$(CLIENT_TESTS)" tests/clients
 
 check: setup ## Run every check that runs no tests: style, types, layers
 	@echo "== ruff check";  $(BIN)/ruff check
