@@ -18,7 +18,6 @@ LEVELS = (
     "CLAUDE_CODE_TASK_LIST_ID",
     "teammate",
     "CLAUDE_CODE_TEAM_NAME",
-    "leader",
 )
 
 
@@ -30,8 +29,6 @@ def chosen(level: int, cwd: Path, argument: str | None = None) -> str:
     def ask() -> str:
         if "teammate" in set_here:
             paths.teammate_team.set("by-teammate")
-        if "leader" in set_here:
-            paths.leader_team.set("by-leader")
         return paths.list_name(argument, env=env, cwd=str(cwd))
 
     return contextvars.copy_context().run(ask)

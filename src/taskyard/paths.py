@@ -20,9 +20,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-#: The team of the in-process teammate this code runs for, and of the team this process leads.
+#: The team of the in-process teammate this code runs for.
 teammate_team: ContextVar[str | None] = ContextVar("teammate_team", default=None)
-leader_team: ContextVar[str | None] = ContextVar("leader_team", default=None)
 
 #: Variables whose relative values this process has warned about.
 _warned: set[str] = set()
@@ -97,8 +96,9 @@ def list_name(chosen: str | None = None, *, env: Mapping[str, str] | None = None
     """Which list is meant, as a folder name.
 
     In this order: the argument, `TASKYARD_LIST`, `CLAUDE_CODE_TASK_LIST_ID`, the in-process
-    teammate's team, `CLAUDE_CODE_TEAM_NAME`, the team this process leads, then the project.
-    `TASKYARD_LIST_SCOPE=session` puts the session's own list in the project's place.
+    teammate's team, `CLAUDE_CODE_TEAM_NAME`, then the project. A client of the MCP server that created a team works on
+    the team's list from then on (`mcp_server.callers`). `TASKYARD_LIST_SCOPE=session` puts the session's own list in
+    the project's place.
     """
     env = os.environ if env is None else env
     name = (
@@ -107,7 +107,6 @@ def list_name(chosen: str | None = None, *, env: Mapping[str, str] | None = None
         or env.get("CLAUDE_CODE_TASK_LIST_ID")
         or teammate_team.get()
         or env.get("CLAUDE_CODE_TEAM_NAME")
-        or leader_team.get()
     )
     if chosen == "":
         raise BadName("a list", chosen, "it is empty")

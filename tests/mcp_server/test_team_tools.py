@@ -16,7 +16,7 @@ from support.wait import until
 SAYS = f'{shlex.quote(sys.executable)} -c "import sys; print(sys.argv[1][-40:])" {{prompt}}'
 
 
-@pytest.mark.req("M-01", "K-04", "T-03")
+@pytest.mark.req("M-01", "K-04", "L-14")
 def test_a_model_creates_a_team_and_a_teammate_completes_the_task_of_its_prompt(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
