@@ -6,13 +6,7 @@ import pytest
 
 from taskyard import register_completion_checker
 from taskyard.errors import BadValue
-from taskyard.remote import completion
 from taskyard.remote.completion import checker_of, closed_pull_request, open_pull_request
-
-
-@pytest.fixture(autouse=True)
-def nobody_registered(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(completion, "_registered", {})
 
 
 @pytest.mark.req("K-03")
@@ -51,17 +45,6 @@ def test_a_background_pull_request_is_complete_when_it_is_there(metadata: dict[s
 
 
 @pytest.mark.req("K-03")
-def test_who_registers_a_checker_is_asked_in_place_of_ours() -> None:
-    def mine(metadata: object) -> str | None:
-        return None
-
-    assert checker_of("ultraplan") is None
-    register_completion_checker("ultraplan", mine)
-    register_completion_checker("autofix-pr", mine)
-    assert checker_of("ultraplan") is checker_of("autofix-pr") is mine
-
-
-@pytest.mark.req("K-03")
 def test_a_package_publishes_a_checker_for_every_process() -> None:
     from completion import merged
 
@@ -72,4 +55,17 @@ def test_what_cannot_be_called_is_no_checker() -> None:
     with pytest.raises(BadValue, match="something to call"):
         register_completion_checker("remote-agent", "merged")  # type: ignore[arg-type]
     with pytest.raises(BadValue, match="one of remote-agent, ultraplan"):
-        register_completion_checker("party", lambda _: None)
+        register_completion_checker("party", open_pull_request)
+
+
+@pytest.mark.req("K-03")
+def test_a_checker_that_no_other_process_can_load_is_refused() -> None:
+    def inner(metadata: object) -> str | None:
+        return None
+
+    with pytest.raises(BadValue, match="at the top level of a module"):
+        register_completion_checker("ultraplan", inner)
+    with pytest.raises(BadValue, match="at the top level of a module"):
+        register_completion_checker("ultraplan", lambda _: None)
+    with pytest.raises(BadValue, match="at the top level of a module"):
+        register_completion_checker("ultraplan", {"a": "b"}.get)  # type: ignore[arg-type]

@@ -8,12 +8,15 @@ goes on; whoever looks at the job next has it followed again, from where its sid
 
 from __future__ import annotations
 
+import os
+
 from taskyard import paths
 from taskyard.errors import BadText, BadValue
 from taskyard.kinds.checks import check_run
 from taskyard.names import check_name, check_text
 from taskyard.remote import backend_of
-from taskyard.remote.completion import check_subtype
+from taskyard.remote.code_reference import check_reference
+from taskyard.remote.completion import check_subtype, reference_for
 from taskyard.remote.pace import quick_of
 from taskyard.remote.remotes import remote_named, token_of
 from taskyard.runtime.kind import Wanted
@@ -53,6 +56,7 @@ class RemoteAgent(NamedTuple):
     on_parent_exit: str | None = None  #: "kill" or "keep"; kept if not given, since its work is elsewhere
     tool_use_id: str | None = None
     task: str | None = None  #: the task it is for, `list/id`
+    checker: str = ""  #: `module:function` or `file.py:function` that says when it is complete; as registered if empty
 
     @property
     def type(self) -> str:
@@ -89,6 +93,10 @@ class RemoteAgent(NamedTuple):
         place = remote_named(self.remote)
         quick_of(place)
         backend_of(place, token_of(place))
+        if self.checker:
+            checker = check_reference("checker", self.checker, folder=os.getcwd())
+        else:
+            checker = reference_for(self.remote_task_type)
         known = {"remote": self.remote, "remoteTaskType": self.remote_task_type}
         return Wanted(
             self._line(),
@@ -100,6 +108,7 @@ class RemoteAgent(NamedTuple):
                 "command": self.command,
                 "session": self.session,
                 "name": self.name,
+                **({"checker": checker} if checker else {}),
             },
             text=f"agent ({self.remote})",
             timeout=self.timeout,

@@ -8,16 +8,24 @@ Whether remote work is complete, though its session may go on: a checker per sub
 
     register_completion_checker("background-pr", merged)
 
-What it answers is the text of the notice; None: not yet. It may be async. A job polls in a process of its own, so a
-checker that all jobs shall know is published by a package:
+The text it returns is the notice's; None means not yet. It may be async. A job polls in its own process, which loads
+the first of these for its subtype:
 
-    [project.entry-points."taskyard.completion_checkers"]
-    background-pr = "mine:merged"
+    1. registered   what the process that starts the job registered; its record has the function by reference
+    2. config.toml  [completion_checkers]
+                    background-pr = "~/checks.py:merged"
+    3. a package    [project.entry-points."taskyard.completion_checkers"]
+                    background-pr = "mine:merged"
+    4. ours         for pull requests
 """
 
 from __future__ import annotations
 
+import os
+
+from taskyard import config
 from taskyard.errors import BadValue
+from taskyard.remote import code_reference
 from taskyard.shapes import as_number, as_object, as_text
 from taskyard.typed import cast
 
@@ -33,19 +41,48 @@ _GROUP = "taskyard.completion_checkers"
 #: What the kinds of remote work are called.
 SUBTYPES = ("remote-agent", "ultraplan", "ultrareview", "autofix-pr", "background-pr")
 
-_registered: dict[str, Checker] = {}
+#: Subtype → the function that this process registered, by reference.
+_registered: dict[str, str] = {}
 
 
 def register_completion_checker(remote_task_type: str, checker: Checker) -> None:
-    """Have `checker` asked at each poll of remote work of a subtype, in this process, in place of any other.
+    """Have `checker` asked at each poll of the remote jobs of a subtype that this process starts from now on.
+
+    The job loads it in its own process, so it must be a function at the top level of a module.
 
     Raises:
-        BadValue: it cannot be called, or there is no such subtype.
+        BadValue: it cannot be called or loaded by another process, or there is no such subtype.
     """
     check_subtype(remote_task_type)
     if not callable(checker):
         raise BadValue("checker", checker, "something to call with the metadata")
-    _registered[remote_task_type] = checker
+    _registered[remote_task_type] = code_reference.reference_to("checker", checker)
+
+
+def reference_for(remote_task_type: str) -> str:
+    """The checker that a job of this subtype records when it starts: registered here, else set; "" if neither.
+
+    Raises:
+        Damaged: config.toml is not TOML.
+        BadValue: its table cannot be understood.
+    """
+    check_subtype(remote_task_type)
+    return _registered.get(remote_task_type) or _in_file().get(remote_task_type, "")
+
+
+def _in_file() -> dict[str, str]:
+    """`[completion_checkers]` of config.toml; relative paths start at its folder."""
+    table = config.in_file(os.environ).get("completion_checkers", {})
+    found = as_object(table)
+    if found is None:
+        raise BadValue("completion_checkers", table, "a table such as [completion_checkers]")
+    folder = config.config_folder(os.environ)
+    for subtype in found:
+        check_subtype(subtype)
+    return {
+        subtype: code_reference.check_reference(f"completion_checkers.{subtype}", reference, folder=folder)
+        for subtype, reference in found.items()
+    }
 
 
 def check_subtype(remote_task_type: str) -> None:
@@ -58,10 +95,10 @@ def check_subtype(remote_task_type: str) -> None:
         raise BadValue("remote task type", remote_task_type, f"one of {', '.join(SUBTYPES)}")
 
 
-def checker_of(remote_task_type: str) -> Checker | None:
-    """Who is asked about a subtype: as registered here, as a package publishes, ours; None: its session's end alone."""
-    if remote_task_type in _registered:
-        return _registered[remote_task_type]
+def checker_of(remote_task_type: str, reference: str = "") -> Checker | None:
+    """The checker of a job: the one it recorded, else a package's, else ours; None: only its session's end counts."""
+    if reference:
+        return cast("Checker", code_reference.load("checker", reference))
     from importlib.metadata import entry_points
 
     for point in entry_points(group=_GROUP):

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from taskyard.errors import Conflict
+from taskyard.runtime.ending import read
+from taskyard.runtime.folder import JobFolder
 from taskyard.runtime.looking import look
 from taskyard.shapes import as_object, as_text
 
@@ -22,6 +24,7 @@ def earlier(home: str, job_id: str, prompt: str) -> dict[str, object]:
     session, remote = as_text(job.facts.get("sessionId")), as_text(job.facts.get("remote"))
     if not session or not remote:
         raise Conflict(f"{job.id} never had a session, or that is no longer known.")
+    arguments = as_object((read(JobFolder(home, job.id).arguments) or {}).get("arguments")) or {}
     metadata = as_object(job.facts.get("remoteTaskMetadata")) or {}
     return {
         "prompt": prompt,
@@ -30,4 +33,5 @@ def earlier(home: str, job_id: str, prompt: str) -> dict[str, object]:
         "metadata": {key: value for key, value in metadata.items() if isinstance(value, str)},
         "session": session,
         "name": as_text(job.facts.get("name")) or None,
+        "checker": as_text(arguments.get("checker")),
     }

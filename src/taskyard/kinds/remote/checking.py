@@ -27,19 +27,22 @@ PATIENCE = 30.0
 class Checking:
     """The checker of one job's subtype."""
 
-    def __init__(self, remote_task_type: str, context: JobContext) -> None:
+    def __init__(self, remote_task_type: str, context: JobContext, reference: str = "") -> None:
+        """`reference`: the checker that the job recorded; a package's or ours if empty."""
         self._type = remote_task_type
+        self._reference = reference
+        self._checker: Checker | None = None  # once it is loaded
         self._context = context
         self._thread: threading.Thread | None = None
 
     async def ask(self, metadata: Mapping[str, object]) -> str | None:
         """What it says; None if there is none, or nothing is complete. What it gets wrong is a fact of the job."""
         try:
-            checker = checker_of(self._type)
-            if checker is None:
+            self._checker = self._checker or checker_of(self._type, self._reference)
+            if self._checker is None:
                 return None
             async with asyncio.timeout(PATIENCE):
-                text = await self._said(checker, metadata)
+                text = await self._said(self._checker, metadata)
         except Exception as error:  # somebody else's code: it is told, and asked again at the next poll
             why = "it does not answer" if isinstance(error, TimeoutError) else in_words(error)
             self._context.tell(checkerError=why[:500])

@@ -49,7 +49,7 @@ class Following:
         self._sidecar = Sidecar(spec, context)
         self._writing = Writing(context, self._sidecar)
         self._line = Line(spec.remote, context)
-        self._checking = Checking(spec.remote_task_type, context)
+        self._checking = Checking(spec.remote_task_type, context, spec.checker)
         self._news = asyncio.Event()  # something is to be sent
         self._phase = str(context.facts.known.get("ultraplanPhase") or "")
         self._quiet = 0
