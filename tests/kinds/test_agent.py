@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from support.cli import taskyard
+from support.job_cli import ended
 from support.wait import until
 from taskyard.errors import BadText, BadValue, EngineNotFound, UsageError
 from taskyard.kinds.agent import Agent
@@ -173,6 +176,32 @@ print("heard", prompt)
     assert jobs.send(job.id, "and that\n")
     (tmp_path / "go").touch()
     assert jobs.wait(job.id, timeout=30).facts["result"] == "heard and that"
+
+
+@pytest.mark.req("N-03", "N-07")
+def test_queued_messages_come_between_the_next_and_the_later_notices_of_its_own_jobs(tmp_path: Path) -> None:
+    body = f"""
+import os, subprocess, time
+if not prompt.startswith("this"):
+    print(prompt)
+    sys.exit()
+yard = [sys.executable, "-m", "taskyard"]
+subprocess.run([*yard, "run", "-d", "true"], check=True)
+subprocess.run([*yard, "monitor", "-d", "--name", "bell", "--command", "echo rings"], check=True)
+while subprocess.run([*yard, "notices", "-q"], capture_output=True, text=True).stdout.count("\\n") < 3: pass
+open({str(tmp_path / "on")!r}, "w").close()
+while not os.path.exists({str(tmp_path / "go")!r}): time.sleep(0.01)
+"""
+    command = shlex.join(program(tmp_path, body))
+    job_id = taskyard("agent", "-d", "--json", "--name", "scout", "--command", command, "this").data["id"]
+    until((tmp_path / "on").exists)
+    assert taskyard("send", job_id, "and that").code == 0
+    (tmp_path / "go").touch()
+
+    heard = str(ended(job_id)["facts"]["result"])
+
+    assert heard.index("<event>rings</event>") < heard.index("and that") < heard.index('"true" completed'), heard
+    assert taskyard("notices", "--by", "scout").out == "No notices for scout.\n"
 
 
 @pytest.mark.req("K-02")

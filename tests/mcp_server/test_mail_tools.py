@@ -5,7 +5,9 @@ from __future__ import annotations
 import pytest
 
 import taskyard
+from support.ended_jobs import end_job
 from support.mcp_server import Model, talk
+from taskyard.paths import home
 
 
 @pytest.mark.req("T-03", "M-02")
@@ -24,6 +26,25 @@ def test_a_message_reaches_the_one_it_is_for() -> None:
         talk(body, agent="ada")
         (message,) = bob.mail.take("bob")
         assert (message.sender, message.text, message.summary) == ("ada", "hello", "hi")
+
+
+@pytest.mark.req("N-03")
+def test_next_notices_come_before_waiting_messages_and_later_ones_after() -> None:
+    with taskyard.open(list="demo", agent="bob") as bob:
+
+        async def body(model: Model) -> None:
+            await model.call("TaskList")
+            bob.mail.open_box("ada")
+            bob.mail.send("bob", "ada", "first")
+            later, urgent = end_job(home(), "ada"), end_job(home(), "ada", priority="next")
+            rode = await model.call("TaskList")
+            first, mail, last = rode.texts[-3:]
+            assert urgent in first and later not in first
+            assert mail == "[1 message waits for you: ReadMail shows them.]"
+            assert later in last and urgent not in last
+            assert [notice["task_id"] for notice in rode.notices] == [urgent, later]
+
+        talk(body, agent="ada")
 
 
 @pytest.mark.req("M-02", "L-16")

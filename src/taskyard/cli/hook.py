@@ -89,7 +89,7 @@ def _answer(args: Args) -> None:
     settings = config.load()
     with ExitStack() as stack:
         boxes = [stack.enter_context(door.outbox(paths.home(), settings, name)) for name in _recipients(args)]
-        _deliver(args.event, parts, boxes)
+        _deliver(args.event, parts, boxes, only_next=context.is_mid_turn(args.event, payload))
 
 
 def _dream(args: Args, payload: dict[str, object]) -> None:
@@ -137,8 +137,8 @@ def _recipients(args: Args) -> list[str]:
     return [*agents_beside_us(paths.home()), PERSON]
 
 
-def _deliver(event: str, parts: list[str], boxes: list[Outbox]) -> None:
-    """Print, and only then acknowledge."""
+def _deliver(event: str, parts: list[str], boxes: list[Outbox], *, only_next: bool) -> None:
+    """Print, and only then acknowledge; with `only_next`, no notices of priority `later`."""
     from taskyard.clients.context import CHARACTERS
     from taskyard.runtime.batch import Batch
     from taskyard.runtime.notice_text import for_model
@@ -147,7 +147,7 @@ def _deliver(event: str, parts: list[str], boxes: list[Outbox]) -> None:
     texts: list[str] = []
     room = CHARACTERS
     for box in boxes:
-        batch = box.batch(characters=room) if room > 0 else Batch()
+        batch = box.batch(characters=room, only_next=only_next) if room > 0 else Batch()
         if batch.notices:
             texts.append(for_model(batch.notices, rest=batch.rest))
             room -= len(texts[-1])

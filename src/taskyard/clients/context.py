@@ -14,6 +14,9 @@ EVENTS = ("SessionStart", "UserPromptSubmit", "PostToolUse", STOP)
 #: Claude Code puts more than 10,000 characters of a hook aside in a file; with the frame of the text this is below.
 CHARACTERS = 8_000
 
+#: The tools after which the model has nothing else to do than to hear what came meanwhile.
+_WAITS = ("Sleep",)
+
 #: Its context is new to the model, and what it knew of the list is gone or shortened.
 _ANEW = ("compact", "resume")
 
@@ -26,6 +29,15 @@ def is_for_us(event: str, payload: dict[str, object]) -> bool:
     if event not in EVENTS or payload.get("agent_id"):
         return False
     return event != STOP or payload.get("stop_hook_active") is not True
+
+
+def is_mid_turn(event: str, payload: dict[str, object]) -> bool:
+    """Whether messages that the user has queued are yet to come in this turn: notices of priority `later` wait.
+
+    The client shows us no queue. It hands queued messages over between two tool calls and after the last, so what a
+    PostToolUse hook says comes before them, and what UserPromptSubmit and Stop hooks say comes after.
+    """
+    return event == "PostToolUse" and payload.get("tool_name") not in _WAITS
 
 
 def wants_tasks(event: str, payload: dict[str, object]) -> bool:

@@ -10,6 +10,7 @@ from taskyard.engines.engine import Said
 from taskyard.engines.provider import account_of
 from taskyard.kinds.agent_budget import Budgets, purses
 from taskyard.kinds.agent_hooks import AgentHooks
+from taskyard.kinds.agent_notices import AgentNotices
 from taskyard.kinds.agent_summary import keep_up_to_date
 from taskyard.kinds.agent_watch import Watch
 from taskyard.runtime.ending import read
@@ -50,22 +51,27 @@ async def _worked(spec: Agent, context: JobContext, cwd: str) -> Outcome:
     turns = Turns(context.home, account, policy, show=watch.show_limit, record=watch.record)
     engine = engines.find(spec.engine)  # one for all turns: some keep the conversation in memory
     summarising = asyncio.ensure_future(keep_up_to_date(watch, spec.prompt, cwd))
+    notices = AgentNotices(context.home, spec.name or context.id)
     try:
-        return await _rounds(spec, engine, watch, turns, AgentHooks(context, spec.agent_type, cwd), cwd)
+        return await _rounds(spec, engine, watch, turns, AgentHooks(context, spec.agent_type, cwd), notices, cwd)
     finally:
+        notices.close()
         watch.close()
         summarising.cancel()
         await asyncio.wait([summarising])
 
 
-async def _rounds(spec: Agent, engine: Engine, watch: Watch, turns: Turns, hooks: AgentHooks, cwd: str) -> Outcome:
+async def _rounds(
+    spec: Agent, engine: Engine, watch: Watch, turns: Turns, hooks: AgentHooks, notices: AgentNotices, cwd: str
+) -> Outcome:
     """Turn after turn, until nobody has anything more to say to it."""
     prompt = await hooks.before(spec.prompt)
     rounds = 0
     while True:
         said = await _turn(spec, engine, watch, turns, prompt, cwd)
+        await asyncio.to_thread(notices.end_turn, is_complete=said.is_complete)
         if said.is_complete and (unread := watch.unread()):
-            prompt = "\n\n".join(unread)  # what it could not be told while it worked is what it does next
+            prompt = await asyncio.to_thread(notices.around, unread)  # what it could not be told while it worked
             continue
         rounds += 1
         more = await hooks.after(said) if rounds < MOST_ROUNDS else None

@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from taskyard.app import Yard
 from taskyard.errors import TaskyardError
+from taskyard.runtime.batch import Batch
 from taskyard.runtime.notice import Notice, to_json
 from taskyard.runtime.notice_text import for_model
 
@@ -26,6 +27,13 @@ class Ride(NamedTuple):
 
     text: tuple[str, ...] = ()
     notices: tuple[Mapping[str, object], ...] = ()
+
+
+def _in_order(batch: Batch, waiting: list[str]) -> list[str]:
+    """`next` notices, the messages that wait, `later` notices; the count of the rest stands with the last."""
+    first, later = batch.first, batch.later
+    before = [for_model(first, rest=0 if later else batch.rest)] if first else []
+    return [*before, *waiting, *([for_model(later, rest=batch.rest)] if later else [])]
 
 
 class Riding:
@@ -87,10 +95,12 @@ class Riding:
         notices = tuple({**self._missed, **{notice.id: notice for notice in batch.notices}}.values())
         self._missed = {}
         self._given.update((notice.id, notice) for notice in notices)
-        text = [for_model(notices, rest=batch.rest)] if notices else []
-        text += [f"[{report}]" for report in self._yard.jobs.reports(but=but)]
+        waiting = [f"[{report}]" for report in self._yard.jobs.reports(but=but)]
         if mail:
-            text.append(f"[{mail} {'message waits' if mail == 1 else 'messages wait'} for you: ReadMail shows them.]")
+            waiting.append(
+                f"[{mail} {'message waits' if mail == 1 else 'messages wait'} for you: ReadMail shows them.]"
+            )
+        text = _in_order(Batch(notices, batch.rest), waiting)
         return Ride(tuple(text), tuple(to_json(notice) for notice in notices))
 
     def missed(self, ride: Ride) -> None:

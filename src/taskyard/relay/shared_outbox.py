@@ -19,7 +19,7 @@ from taskyard.relay.forwarding import Forwarding
 from taskyard.relay.summon import summon
 from taskyard.runtime import holding, looking
 from taskyard.runtime.batch import MOST, Batch, arranged
-from taskyard.runtime.notice import PERSON, Notice
+from taskyard.runtime.notice import NEXT, PERSON, Notice
 from taskyard.runtime.notices import Outbox, size
 from taskyard.typed import cast
 
@@ -104,13 +104,17 @@ class SharedOutbox(Outbox):
         hold: float | None = None,
         force: bool = False,
         but: Container[str] = (),
+        only_next: bool = False,
     ) -> Batch:
         """The first that wait, now in this process's hands; the arguments are those of `Outbox.batch`."""
         if most < 1:
             raise BadValue("limit", most, "a number from 1")
         while force or not self.is_held():
-            found, rest = self._found(most if not but else _MOST_LOOKED_AT)
+            found, rest = self._found(_MOST_LOOKED_AT if but or only_next else most)
             line = [notice for notice in found if notice.task_id not in but]
+            if only_next:
+                line = [notice for notice in line if notice.priority == NEXT]
+                rest = len(found)
             if not line:
                 break
             count = len(arranged(line, most=most, characters=characters, size=size).notices)

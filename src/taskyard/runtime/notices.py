@@ -22,7 +22,7 @@ from taskyard.maildir import AGAIN, Box
 from taskyard.runtime import heirs, holding, outboxes
 from taskyard.runtime.batch import MOST, Batch, arranged, order
 from taskyard.runtime.looking import settle_all
-from taskyard.runtime.notice import PERSON, Notice, decoded
+from taskyard.runtime.notice import NEXT, PERSON, Notice, decoded
 from taskyard.runtime.notice_text import body
 from taskyard.runtime.recipients import PEOPLE, box_name
 from taskyard.typed import NamedTuple
@@ -89,22 +89,27 @@ class Outbox:
         hold: float | None = None,
         force: bool = False,
         but: Container[str] = (),
+        only_next: bool = False,
     ) -> Batch:
         """As `take`, for one turn of a model: bounded also by `characters`, and with a count of the rest.
 
-        What is told of the jobs in `but` is left where it is: their reader waits for them another way.
+        What is told of the jobs in `but` is left where it is: their reader waits for them another way. With
+        `only_next` the notices of priority `later` are left where they are, and not counted.
         """
         if most < 1:
             raise BadValue("limit", most, "a number from 1")
         while (force or not self.is_held()) and (line := self._in_line(but)):
-            first = [place.notice for place in line[:most]]
+            due = sum(place.notice.priority == NEXT for place in line) if only_next else len(line)
+            if not due:
+                break
+            first = [place.notice for place in line[: min(most, due)]]
             count = len(arranged(first, most=most, characters=characters, size=size).notices)
             places, line[:count] = line[:count], []
             self._until_look -= count
             holder = self._hands.holder() if hold is None else maildir.hold_for(hold)
             taken = tuple(place.notice for place in places if place.box.take(place.name, holder))
             if taken:
-                return Batch(taken, len(line))
+                return Batch(taken, due - count)
         return Batch()
 
     def ack(self, ids: Iterable[str]) -> tuple[str, ...]:

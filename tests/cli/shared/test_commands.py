@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 
 from support.cli import taskyard
+from support.ended_jobs import end_job
+from taskyard import paths
 from taskyard.cli.complete import candidates
 from taskyard.database.pool import database
 
@@ -169,3 +171,18 @@ def test_the_doctor_tells_of_a_database_that_is_not_ready(shared: str, monkeypat
     assert [finding["name"] for finding in other.data["findings"]] == ["other-schema"]
     assert [finding["name"] for finding in away.data["findings"]] == ["unreachable"]
     assert "geheim" not in away.out
+
+
+@pytest.mark.req("N-03")
+def test_between_two_tools_a_hook_brings_only_next_notices_from_the_database(shared: str) -> None:
+    later, urgent = end_job(paths.home()), end_job(paths.home(), priority="next")
+
+    def told(event: str) -> str:
+        ran = taskyard("hook", event, "--strict", stdin=json.dumps({"tool_name": "Read"}).encode())
+        assert ran.code == 0, ran
+        return ran.out
+
+    mid_turn = told("PostToolUse")
+    assert urgent in mid_turn and later not in mid_turn and "more notice" not in mid_turn
+    assert told("PostToolUse") == ""
+    assert later in told("Stop")
