@@ -10,7 +10,9 @@ from pathlib import Path
 import pytest
 
 from support.acp_sessions import keeping
-from support.cli import process
+from support.cli import process, taskyard
+from support.job_cli import ended, job
+from support.wait import until
 from taskyard.errors import BadValue, Conflict, JobNotFound
 from taskyard.kinds.agent import Agent
 from taskyard.kinds.shell import Shell
@@ -102,3 +104,67 @@ def test_one_that_keeps_no_conversations_goes_on_with_none_by_name(jobs: Jobs) -
         "failed",
         "it cannot go on with conversation 'talk-1': it keeps none",
     )
+
+
+#: Waits in its first turn until it is told to go on, and answers with its prompt.
+WAITS = """
+import os, sys, time
+prompt = sys.stdin.read().strip()
+open(os.path.join(sys.argv[1], "on"), "w").close()
+while prompt == "this" and not os.path.exists(os.path.join(sys.argv[1], "go")): time.sleep(0.01)
+print(prompt)
+"""
+
+
+def at_work(tmp_path: Path) -> str:
+    """An agent that waits in its first turn; its id."""
+    command = shlex.join([sys.executable, "-c", WAITS, str(tmp_path)])
+    job_id: str = taskyard("agent", "-d", "--json", "--command", command, "this").data["id"]
+    until((tmp_path / "on").exists)
+    return job_id
+
+
+def messages(job_id: str) -> list[tuple[str, bool]]:
+    found = job(job_id)["facts"].get("messages", [])
+    return [(message["text"], message["queued"]) for message in found]
+
+
+@pytest.mark.req("B-03")
+def test_messages_are_on_the_record_queued_until_the_agent_gets_them_and_bounded(tmp_path: Path) -> None:
+    job_id = at_work(tmp_path)
+    assert taskyard("send", job_id, "x" * 3_000).code == 0
+    for number in range(50):
+        assert taskyard("send", job_id, f"say {number}").code == 0
+    until(lambda: messages(job_id)[-1:] == [("say 49", True)])
+    assert [text for text, _ in messages(job_id)] == [f"say {number}" for number in range(50)]
+
+    (tmp_path / "go").touch()
+
+    assert "say 0\n\nsay 1\n\n" in ended(job_id)["facts"]["result"]
+    assert set(messages(job_id)) == {(f"say {number}", False) for number in range(50)}
+
+
+@pytest.mark.req("B-03", "B-04", "K-02")
+def test_an_agent_that_is_resumed_is_a_new_job_that_gets_what_was_queued_and_the_old_id_names_it(
+    tmp_path: Path,
+) -> None:
+    first = at_work(tmp_path)
+    assert taskyard("send", first, "and that").code == 0
+    until(lambda: messages(first) == [("and that", True)])
+    assert taskyard("stop", first).code == 0
+    assert "continues" not in taskyard("send", first, "more").err
+
+    second = taskyard("agent", "-d", "--json", "--resume", first, "go on").data["id"]
+    ended(second)
+    third = taskyard("agent", "-d", "--json", "--resume", second, "and on").data["id"]
+    ended(third)
+
+    assert job(second)["facts"]["result"].startswith("and that\n\ngo on")
+    assert job(third)["facts"]["result"].startswith("and on")
+    assert [job(each)["facts"].get("resumes") for each in (first, second, third)] == [None, first, second]
+    assert f"go on (resumes {first})" in taskyard("ps", "--all").out
+    refused = taskyard("send", first, "more")
+    assert (refused.code, f"Job {third} continues its work." in refused.err) == (5, True), refused
+    assert f"taskyard logs -f {third}" in taskyard("logs", "-f", first).err
+    told = [event for event in taskyard("events", "--json").out.splitlines() if '"task_started"' in event]
+    assert [sum(each in event for event in told) for each in (first, second, third)] == [1, 1, 1]

@@ -16,6 +16,7 @@ from taskyard.cli.logs_shown import MOST_JSON, Json, Printed, note
 from taskyard.cli.output import is_terminal, warn
 from taskyard.cli.values import whole
 from taskyard.errors import BadValue, Damaged, JobNotFound, UsageError
+from taskyard.runtime.continuation import newest
 from taskyard.runtime.finding import find_folder
 from taskyard.runtime.ids import is_job_id
 from taskyard.runtime.liveness import keeper_of
@@ -76,6 +77,8 @@ def _run(args: Args) -> int:
         warn(str(wrong))
     if args.follow:
         shown.tell_end(source.ended())
+        if not (args.as_json or args.quiet) and (later := newest(paths.home(), args.job)) is not None:
+            note(f"{later} continues its work: `taskyard logs -f {later}`")
     return 0
 
 

@@ -263,10 +263,17 @@ class JobEnded(Conflict):
 
     code = "job_ended"
 
-    def __init__(self, job_id: str, status: str) -> None:
-        super().__init__(f"Job {job_id} has ended already ({status}).", "Start it again with `taskyard run`.")
+    def __init__(self, job_id: str, status: str, continued_as: str | None = None) -> None:
+        if continued_as is None:
+            super().__init__(f"Job {job_id} has ended already ({status}).", "Start it again with `taskyard run`.")
+        else:
+            super().__init__(
+                f"Job {job_id} has ended already ({status}). Job {continued_as} continues its work.",
+                f"Use {continued_as}.",
+            )
         self.job_id = job_id
         self.status = status
+        self.continued_as = continued_as
 
 
 class JobNotBegun(Conflict):

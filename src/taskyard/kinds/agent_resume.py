@@ -6,10 +6,15 @@ import os
 
 from taskyard.errors import Conflict
 from taskyard.kinds.agent_lines import is_session
+from taskyard.kinds.agent_messages import Received
 from taskyard.runtime.ending import read
 from taskyard.runtime.folder import JobFolder
 from taskyard.runtime.looking import look
-from taskyard.shapes import as_object
+from taskyard.shapes import as_list, as_object, as_text
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 #: What the next agent has of the one before.
 _SAME = ("engine", "command", "agent_type", "name", "description", "model", "max_tokens", "max_cost", "on_rate_limit")
@@ -34,10 +39,22 @@ def earlier(home: str, job_id: str, prompt: str) -> dict[str, object]:
     fields: dict[str, object] = {name: arguments.get(name) for name in _SAME}
     fields |= {"command": tuple(arguments.get("command") or ()), "cwd": _cwd(folder), "resumes": job.id}  # type: ignore[arg-type]  # words, by `wanted`
     fields["permissions"] = arguments.get("permissions") or ""  # jobs of earlier versions have none
+    fields["description"] = fields["description"] or next(iter(prompt.strip().splitlines()), None)
+    prompt = "\n\n".join([*_queued(job.facts), prompt]) if prompt.strip() else prompt
     session = job.facts.get("session")
     if isinstance(session, str) and is_session(session):  # its engine keeps conversations, or it would name none
         return {**fields, "prompt": prompt, "session": session}
     return {**fields, "prompt": f"{prompt}\n\nYou go on with earlier work; its transcript is in {folder.transcript}."}
+
+
+def _queued(facts: Mapping[str, object]) -> list[str]:
+    """What was sent to the earlier agent and never reached it, as the record has it."""
+    found: list[str] = []
+    for raw in as_list(facts.get("messages")) or []:
+        message = as_object(raw) or {}
+        if message.get("queued") is True and (text := as_text(message.get("text"))):
+            found.append(str(Received(text, as_text(message.get("from")))))
+    return found
 
 
 def _cwd(folder: JobFolder) -> str | None:

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import json
 import time
+from collections import deque
 
 from taskyard.clock import now_ms
 from taskyard.engines.progress import Progress
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
     from taskyard.engines.provider import Account
     from taskyard.kinds.agent_budget import Budgets
+    from taskyard.kinds.agent_messages import Received
     from taskyard.runtime.context import JobContext
 
 #: Records and events tell of progress at most this often, in seconds; the last word is always written.
@@ -32,6 +34,9 @@ _EVERY = 0.5
 
 #: Characters of what it said last that are kept for a summary.
 _KEPT = 2_000
+
+#: Messages to the agent that its record keeps, and characters of each; the transcript has what it was told.
+_MESSAGES, _LONGEST_MESSAGE = 50, 2_000
 
 
 class Watch:
@@ -56,7 +61,8 @@ class Watch:
         self._tool: str | None = None  # that was used last, and is not told yet
         self._telling: asyncio.TimerHandle | None = None
         self._asked: asyncio.Future[str | None] | None = None
-        self._sent: asyncio.Queue[str | None] = asyncio.Queue()
+        self._messages: deque[dict[str, object]] = deque(maxlen=_MESSAGES)
+        self._sent: asyncio.Queue[tuple[str, dict[str, object]] | None] = asyncio.Queue()
         self._reading = asyncio.get_running_loop().create_task(self._read())
 
     @property
@@ -162,18 +168,39 @@ class Watch:
 
     async def messages(self) -> AsyncIterator[str]:
         """What is sent to the agent and answers no question."""
-        while (text := await self._sent.get()) is not None:
-            yield text
+        while (sent := await self._sent.get()) is not None:
+            self._told_messages(sent[1])
+            yield sent[0]
         self._sent.put_nowait(None)  # for whoever asks in the next turn
 
     def unread(self) -> list[str]:
         """What was sent and nobody took: the engine was done, or cannot be told anything while it works."""
-        found: list[str | None] = []
+        found: list[tuple[str, dict[str, object]] | None] = []
         while not self._sent.empty():
             found.append(self._sent.get_nowait())
         if None in found:
             self._sent.put_nowait(None)
-        return [text for text in found if text is not None]
+        sent = [each for each in found if each is not None]
+        self._told_messages(*(message for _, message in sent))
+        return [text for text, _ in sent]
+
+    def _received(self, message: Received, *, is_queued: bool) -> dict[str, object]:
+        """Put a message on the record; `queued` until the agent gets it."""
+        text = message.text.rstrip("\n")
+        text = text if len(text) <= _LONGEST_MESSAGE else text[: _LONGEST_MESSAGE - 1] + "…"
+        found: dict[str, object] = {"at": now_ms(), "from": message.sender, "text": text, "queued": is_queued}
+        self._messages.append(found)
+        self._show_messages()
+        return found
+
+    def _told_messages(self, *messages: dict[str, object]) -> None:
+        for message in messages:
+            message["queued"] = False
+        if messages:
+            self._show_messages()
+
+    def _show_messages(self) -> None:
+        self._context.tell(messages=[dict(message) for message in self._messages])
 
     def facts(self) -> dict[str, object]:
         """What is known at the end."""
@@ -192,9 +219,10 @@ class Watch:
         async for line in self._context.messages():
             message = received(line)
             if self._asked is not None and not self._asked.done():
+                self._received(message, is_queued=False)
                 self._asked.set_result(message.text)
             else:
-                await self._sent.put(str(message))
+                await self._sent.put((str(message), self._received(message, is_queued=True)))
         await self._sent.put(None)
         if self._asked is not None and not self._asked.done():
             self._asked.set_result(None)

@@ -57,6 +57,7 @@ class RemoteAgent(NamedTuple):
     tool_use_id: str | None = None
     task: str | None = None  #: the task it is for, `list/id`
     checker: str = ""  #: `module:function` or `file.py:function` that says when it is complete; as registered if empty
+    resumes: str | None = None  #: the job whose session it goes on with; see `resume`
 
     @property
     def type(self) -> str:
@@ -126,6 +127,7 @@ class RemoteAgent(NamedTuple):
                 "prompt": self.prompt[:10_000],
                 **({"sessionId": self.session} if self.session is not None else {}),
                 **({"name": self.name} if self.name is not None else {}),
+                **({"resumes": self.resumes} if self.resumes is not None else {}),
             },
         )
 

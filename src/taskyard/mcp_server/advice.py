@@ -101,7 +101,9 @@ _ADVICE: dict[type[TaskyardError], Callable[[Any], str]] = {
     errors.RecipientNotFound: _nobody,
     errors.NothingFree: _nothing_free,
     errors.NoInput: _no_input,
-    errors.JobEnded: lambda _: "If it is needed again, start it again.",
+    errors.JobEnded: lambda error: (
+        f"Use {error.continued_as}." if error.continued_as else "If it is needed again, start it again."
+    ),
     errors.BackgroundDisabled: lambda _: "Run it in the foreground: without run_in_background.",
     errors.Damaged: lambda _: "A person can run `taskyard doctor`, which explains what can be done.",
     errors.ListNotFound: lambda error: _near(error.nearest),

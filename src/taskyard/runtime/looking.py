@@ -58,13 +58,13 @@ def look(home: str, job_id: str) -> Job:
     folder = JobFolder(home, job_id)
     found = (_look(folder) if is_there(folder) else None) or remembered(home, job_id)
     if found is None:
-        raise JobNotFound(job_id, nearest=nearest(job_id, _names(home)))
+        raise JobNotFound(job_id, nearest=nearest(job_id, kept_names(home)))
     return found
 
 
 def everything(home: str, *, ended: bool = False, report: Report | None = None) -> list[Job]:
     """Every job that lives, oldest first; with `ended` also those that are over. `report` gets what cannot be read."""
-    names = _names(home) if ended else living_names(home)
+    names = kept_names(home) if ended else living_names(home)
     found = [
         job for name in names if (job := _seen(JobFolder(home, name), even_ended=ended, report=report)) is not None
     ]
@@ -73,7 +73,7 @@ def everything(home: str, *, ended: bool = False, report: Report | None = None) 
 
 def damage(home: str) -> Iterator[Damaged | StorageError]:
     """What is wrong with the folders of jobs, over or not. Nothing is written."""
-    for name in _names(home):
+    for name in kept_names(home):
         folder = JobFolder(home, name)
         try:
             if not is_there(folder):
@@ -125,7 +125,8 @@ def _seen(folder: JobFolder, *, even_ended: bool, report: Report | None = None) 
         return None
 
 
-def _names(home: str) -> Iterator[str]:
+def kept_names(home: str) -> Iterator[str]:
+    """The ids of all jobs that are kept, over or not."""
     return filter(is_job_id, _listed(f"{home}/jobs"))
 
 

@@ -122,7 +122,9 @@ def tell(home: str, job_id: str, wish: dict[str, object], *, timeout: float = 5.
         ended = wait(home, job_id, 1.0)
         if not ended.is_final:
             raise Busy(f"job {job_id}", "its keeper, which does not listen", 1.0)
-        raise JobEnded(ended.id, ended.status.value)
+        from taskyard.runtime.continuation import newest
+
+        raise JobEnded(ended.id, ended.status.value, newest(home, ended.id))
     return answer_to(folder, token, timeout)
 
 

@@ -47,13 +47,19 @@ def tree(jobs: Iterable[Job]) -> Iterator[tuple[int, Job]]:
         waiting += [(depth + 1, child) for child in reversed(inside.pop(job.id, []))]
 
 
+def _resumes(job: Job) -> str:
+    """Which job it continues, if it does."""
+    earlier = job.facts.get("resumes")
+    return f" (resumes {safe(earlier)})" if isinstance(earlier, str) and earlier else ""
+
+
 def job_rows(rows: Sequence[JobRow], *, now: int, columns: int, style: Style = Style()) -> list[str]:  # noqa: B008
     """One line per job: `◐ b7k2m3x0q  running  38s  npm test   ✓ 18 passed`."""
     states = [state(row.job) for row in rows]
     ages = [_age(row.job, now) for row in rows]
     costs = [_cost(row) for row in rows]
     states_wide, ages_wide, costs_wide = (max(map(len, words), default=0) for words in (states, ages, costs))
-    names = [f"{_branch(row.depth, style)}{safe(row.job.description)}" for row in rows]
+    names = [f"{_branch(row.depth, style)}{safe(row.job.description)}{_resumes(row.job)}" for row in rows]
     notes = [_note(row) for row in rows]
     hosts = _hosts(rows)
     hosts_wide = max(map(width, hosts), default=0)

@@ -32,6 +32,7 @@ def earlier(home: str, job_id: str, prompt: str) -> dict[str, object]:
         "remote_task_type": as_text(job.facts.get("remoteTaskType")),
         "metadata": {key: value for key, value in metadata.items() if isinstance(value, str)},
         "session": session,
+        "resumes": job.id,
         "name": as_text(job.facts.get("name")) or None,
         "checker": as_text(arguments.get("checker")),
     }
