@@ -32,10 +32,10 @@ def is_for_us(event: str, payload: dict[str, object]) -> bool:
 
 
 def is_mid_turn(event: str, payload: dict[str, object]) -> bool:
-    """Whether messages that the user has queued are yet to come in this turn: notices of priority `later` wait.
+    """Whether messages that the user has queued may be yet to come in this turn: notices of priority `later` wait.
 
-    The client shows us no queue. It hands queued messages over between two tool calls and after the last, so what a
-    PostToolUse hook says comes before them, and what UserPromptSubmit and Stop hooks say comes after.
+    The client shows hooks no queue, so this is an assumption: after a tool some may wait, at a prompt and at the end
+    of a turn none do.
     """
     return event == "PostToolUse" and payload.get("tool_name") not in _WAITS
 
