@@ -59,7 +59,7 @@ async def test_a_task_is_claimed_started_released_and_done_by_one_key_each(relea
     release.yard.tasks.create("Build")
     app = YardApp(release, me="ada")
     async with app.run_test(size=(80, 24)) as pilot:
-        await pilot.pause()
+        await eventually(pilot, lambda: len(app.main.tasks.items) == 1, "the rows")
         for key, wanted in (
             ("c", ("pending", "ada")),
             ("s", ("in_progress", "ada")),
@@ -77,7 +77,7 @@ async def test_who_claims_is_asked_once_where_nobody_said(release: View) -> None
     release.yard.tasks.create("Test")
     app = YardApp(release)
     async with app.run_test(size=(80, 24)) as pilot:
-        await pilot.pause()
+        await eventually(pilot, lambda: len(app.main.tasks.items) == 2, "the rows")
         await say(pilot, "c", "grace")
         await eventually(pilot, lambda: status(release, "1") == ("pending", "grace"), "the claim")
         await pilot.press("j", "c")
@@ -90,7 +90,7 @@ async def test_a_task_waits_for_others_and_a_circle_is_refused(release: View) ->
         release.yard.tasks.create(subject)
     app = YardApp(release, me="ada")
     async with app.run_test(size=(80, 24), notifications=True) as pilot:
-        await pilot.pause()
+        await eventually(pilot, lambda: len(app.main.tasks.items) == 3, "the rows")
         await pilot.press("G")
         await say(pilot, "b", "1, 2")
         await eventually(pilot, lambda: release.yard.tasks.get("3").blocked_by == ("1", "2"), "its blockers")
@@ -109,7 +109,7 @@ async def test_a_refusal_has_the_words_of_the_command_line(release: View) -> Non
     release.yard.tasks.claim("1", agent="bob")
     app = YardApp(release, me="ada")
     async with app.run_test(size=(120, 24), notifications=True) as pilot:
-        await pilot.pause()
+        await eventually(pilot, lambda: len(app.main.tasks.items) == 1, "the rows")
         await pilot.press("c")
         await eventually(pilot, lambda: "Error: " in grid(app), "the refusal")
         with pytest.raises(AlreadyClaimed) as refused:
@@ -124,7 +124,7 @@ async def test_mail_goes_to_whoever_has_the_task(release: View) -> None:
     release.yard.mail.open_box("bob")
     app = YardApp(release, me="ada")
     async with app.run_test(size=(80, 24)) as pilot:
-        await pilot.pause()
+        await eventually(pilot, lambda: len(app.main.tasks.items) == 1, "the rows")
         await say(pilot, "m", "How far are you?")
         await eventually(pilot, lambda: release.yard.mail.peek("bob"), "the message")
 
@@ -142,7 +142,7 @@ async def test_what_is_all_done_is_hidden_after_a_while_and_opened_by_a_key(
     release.yard.tasks.create("Build")
     app = YardApp(release, me="ada")
     async with app.run_test(size=(80, 24)) as pilot:
-        await pilot.pause()
+        await eventually(pilot, lambda: len(app.main.tasks.items) == 1, "the rows")
         await pilot.press("d")
         await eventually(pilot, lambda: "The task is done. Press enter" in grid(app), "the hidden panel")
         await pilot.press("enter")

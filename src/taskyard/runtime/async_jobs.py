@@ -159,6 +159,10 @@ class AsyncJobs:
         """As `stop`, for those who do not wait for the proof; the job as it was when it was asked."""
         return await asyncio.to_thread(self._jobs.ask_to_stop, job_id)
 
+    async def dismiss(self, *job_ids: str) -> Sequence[Job]:
+        """Leave ended jobs out of every view, and file their notices as read."""
+        return await asyncio.to_thread(self._jobs.dismiss, *job_ids)
+
     async def pause(self, job_id: str) -> bool:
         """Stop the clock and every process of a job; False if it was paused."""
         return await asyncio.to_thread(self._jobs.pause, job_id)

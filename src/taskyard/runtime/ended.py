@@ -59,6 +59,7 @@ def line_of(job: Job, end: End) -> dict[str, object]:
         "agentId": _cut(job.agent_id),
         "toolUseId": _cut(job.tool_use_id),
         "parent": _cut(job.parent),
+        "project": _cut(job.project),
         "depth": job.depth,
         "onParentExit": _cut(job.on_parent_exit, _LONGEST_TYPE),
         "isBackgrounded": job.is_backgrounded,

@@ -22,7 +22,7 @@ _EPOLLS = {"x86_64": (232, 281, 441), "aarch64": (22, 441)}  # epoll_wait, epoll
 _POLLS = {"x86_64": (7, 271, 23, 270), "aarch64": (73, 72)}  # poll, ppoll, select, pselect6
 
 #: /dev/tty: the terminal of whoever opens it, which is where passwords are read.
-_CONTROLLING_TERMINAL = os.makedev(5, 0)
+_CONTROLLING_TERMINAL = 5 << 8  # major 5, minor 0
 
 #: Threads of one process that are looked at.
 _MOST_THREADS = 64
