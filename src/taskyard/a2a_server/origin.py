@@ -59,4 +59,4 @@ class Offered(NamedTuple):
     def wanted(self) -> Wanted:
         """As for any agent; its end is news for whoever asked, and for no model here."""
         wanted = self.agent.wanted()
-        return wanted._replace(is_silent=True, facts={**wanted.facts, KEY: self.origin._asdict()})
+        return wanted._replace(is_silent=True, asks_elsewhere=True, facts={**wanted.facts, KEY: self.origin._asdict()})

@@ -75,6 +75,7 @@ class Wanted(NamedTuple):
     tool_use_id: str | None = None
     priority: str = "later"  #: of its notices: "next" comes before what the user has queued
     is_silent: bool = False  #: its end is told to nobody
+    asks_elsewhere: bool = False  #: its questions reach the one who can answer by another way than notices
     is_for_people: bool = False  #: its end is told to people, and to no model
     facts: Mapping[str, object] = {}  #: what its kind adds to the record from the start
     task: str | None = None  #: the task it is for, `list/id`; that of whoever starts it if not given

@@ -154,6 +154,7 @@ class Starter(NamedTuple):
             "isInside": wanted.is_inside or None,
             "priority": wanted.priority if wanted.priority != "later" else None,
             "silent": wanted.is_silent or None,
+            "asksElsewhere": wanted.asks_elsewhere or None,
             "facts": dict(wanted.facts) or None,
         }
         return {name: value for name, value in record.items() if value is not None}

@@ -69,8 +69,8 @@ class RunningNews:
         """
         record = read(self._folder.record) or {}
         is_silent = bool(record.get("silent"))
-        if not is_silent and news.is_nobodys(record):
-            return  # whoever watches it in the foreground sees the question
+        if record.get("asksElsewhere") or (not is_silent and news.is_nobodys(record)):
+            return  # its caller is asked over the protocol, or a person watches it in the foreground
         notice = signed(
             self._folder.home,
             {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
 from typing import Any
 
@@ -22,6 +23,9 @@ from taskyard.shapes import as_list, as_object, as_text
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from taskyard.engines.engine import Watcher
+
+#: Seconds within which the title and input of a tool call come after the call itself; one that has none is told then.
+_PIECES = 1.0
 
 #: Characters of what a tool gave back, in the transcript.
 _LONGEST_RESULT = 20_000
@@ -156,6 +160,8 @@ class Updates:
         is_over = raw.get("status") in ("completed", "failed")
         if is_over or _is_given(self._calls.get(call, {})):
             self._tell(call)
+        elif call not in self._told:
+            asyncio.get_running_loop().call_later(_PIECES, self._tell, call)
         if raw.get("status") == "failed" and call.startswith(_REVIEW):
             self.refused.append(_reviewed(self._calls.get(call, {})))
         if is_over:
