@@ -23,9 +23,6 @@ if TYPE_CHECKING:
 
     from taskyard.view.ansi import Run
 
-#: The five tokens; what is default keeps the terminal's own colour.
-COLOURS = {"accent": "blue", "pass": "green", "warn": "yellow", "fail": "red", "muted": "bright_black"}
-
 #: Before the name of a team colour in a look: `team-purple`.
 TEAM_COLOUR = "team-"
 
@@ -40,7 +37,16 @@ _TEAM = {
     "pink": "bright_magenta",
     "cyan": "cyan",
 }
-COLOURS |= {f"{TEAM_COLOUR}{name}": colour for name, colour in _TEAM.items()}
+
+#: The five tokens, and the colours of a team; what is default keeps the terminal's own colour.
+COLOURS = {
+    "accent": "blue",
+    "pass": "green",
+    "warn": "yellow",
+    "fail": "red",
+    "muted": "bright_black",
+    **{f"{TEAM_COLOUR}{name}": colour for name, colour in _TEAM.items()},
+}
 
 _NAMES = ("black", "red", "green", "yellow", "blue", "magenta", "cyan", "white")
 
