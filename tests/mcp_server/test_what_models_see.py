@@ -57,7 +57,7 @@ def test_data_says_all_that_the_text_does_and_no_record_of_a_notice() -> None:
         _, data, meta = await _busy_list_answer(model)
         found = json.loads(data)
         assert [task["subject"] for task in found["tasks"]] == ["A"]
-        notice, mail = found["notes"]
+        mail, notice = found["notes"]  # the end of a command comes after what waits already
         assert notice.count("<task-notification>") == 1 and "<status>failed</status>" in notice
         assert mail.startswith("[1 message waits for you")
         assert "notices" not in found

@@ -41,13 +41,10 @@ class Proxy:
         server = socket.socket(socket.AF_UNIX)
         server.connect(self._target)
         is_lost = False
-        with client, server:
+        with client, server, contextlib.suppress(OSError):  # either end may close at any moment
             while True:
                 for ready in select.select([client, server], [], [])[0]:
-                    try:
-                        data = ready.recv(65536)
-                    except OSError:
-                        return
+                    data = ready.recv(65536)
                     if not data:
                         return
                     if ready is client:

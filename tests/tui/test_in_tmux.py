@@ -78,6 +78,7 @@ def test_a_person_works_with_jobs_in_a_terminal(
         type_in("echo it began; exec sleep 300")
         sees(" it began")
         sees("foreground")
+        until(lambda: jobs.list()[0].pid is not None, timeout=PATIENCE, what="the command")
         (running,) = jobs.list()
         sees("Ctrl+] moves it to the background")  # the key that works inside tmux
         press("C-]")
