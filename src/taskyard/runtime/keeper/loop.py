@@ -182,17 +182,20 @@ class Loop:
         elif (prompted := self._prompt_at()) is not None and now >= prompted:
             self._prompt_looked = max(self._growth.last, self._stall_from)
             tail = self._tail()
-            if ends_without_newline(tail) and self._wires.is_awaited(tree.below(os.getpid())):
+            if self._is_blocked_at(tail):
                 self._needs_input(tail)
         elif (stalled := self._stall_at()) is not None and now >= stalled:
             self._stall_from = self._prompt_looked = now
             tail = self._tail()
-            is_blocked = ends_without_newline(tail) and self._wires.is_awaited(tree.below(os.getpid()))
-            if looks_like_a_question(tail) or is_blocked:
+            if looks_like_a_question(tail) or self._is_blocked_at(tail):
                 self._needs_input(tail)
 
     def _tail(self) -> str:
         return self._growth.tail(TAIL).decode("utf-8", "replace")
+
+    def _is_blocked_at(self, tail: str) -> bool:
+        """Whether `tail` ends as a prompt does, and a process of the job is blocked reading its input."""
+        return ends_without_newline(tail) and self._wires.is_awaited(tree.below(os.getpid()))
 
     def _needs_input(self, tail: str) -> None:
         self._asked = True
