@@ -36,7 +36,7 @@ def looked(feed: JobFeed) -> JobFeed:
     return feed
 
 
-@pytest.mark.req("U-01")
+@pytest.mark.req("U-01", "B-06")
 def test_of_those_that_are_over_the_latest_are_kept(
     yard: taskyard.Yard, feed: JobFeed, monkeypatch: pytest.MonkeyPatch
 ) -> None:

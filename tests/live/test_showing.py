@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import itertools
 import json
 import os
@@ -20,8 +21,11 @@ from support.jobs import kill_keeper
 from support.python import run_python
 from support.scale import scale
 from support.wait import until
+from taskyard.disk import files
 from taskyard.live.showing import Live
 from taskyard.live.watched import View
+from taskyard.runtime.folder import JobFolder, living_folder
+from taskyard.runtime.model import Job
 from taskyard.view.ordering import HIDE_AFTER_MS
 from taskyard.view.snapshot import Snapshot
 
@@ -393,3 +397,40 @@ def test_an_ended_job_that_is_dismissed_elsewhere_leaves_the_view(yard: taskyard
     yard.jobs.dismiss(job.id)
 
     until_shown(view, lambda seen: not seen.jobs)
+
+
+@pytest.mark.req("B-04")
+def test_a_job_that_was_read_again_and_is_as_it_was_makes_no_news(yard: taskyard.Yard, live: Live) -> None:
+    view = live.watch()
+    job = yard.jobs.start(taskyard.Shell("sleep 60"))
+    until_shown(view, lambda seen: seen.jobs and seen.jobs[0].pid)
+    until(lambda: not live._has_news())
+    heard: list[Snapshot] = []
+    view.listen(heard.append)
+    folder = JobFolder(yard.home, job.id)
+
+    files.replace(folder.record, Path(folder.record).read_bytes())
+    Path(living_folder(yard.home), "b00000000").touch()  # no job has this id
+    until(lambda: not live._has_news())
+    assert heard == []
+
+    yard.jobs.pause(job.id)
+    until(lambda: heard and heard[-1].jobs[0].is_paused)
+
+
+@pytest.mark.req("B-06")
+def test_a_program_keeps_nothing_in_memory_of_the_jobs_it_started(yard: taskyard.Yard, live: Live) -> None:
+    def in_memory() -> int:
+        gc.collect()
+        return sum(isinstance(found, Job) for found in gc.get_objects())
+
+    before = in_memory()
+    started = [yard.jobs.start(taskyard.Shell("true")).id for _ in range(20)]
+    yard.jobs.wait_all(started, timeout=60)
+    assert in_memory() == before
+
+    view = live.watch()
+    until_shown(view, lambda seen: len(seen.jobs) == 20 and all(job.is_over for job in seen.jobs))
+    yard.jobs.dismiss(*started)
+    until_shown(view, lambda seen: not seen.jobs)
+    assert yard.jobs.get(started[0]).is_dismissed, "an id that was issued is always known"

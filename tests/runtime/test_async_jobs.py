@@ -77,7 +77,7 @@ def test_output_is_read_from_any_offset_by_either_kind_of_program(jobs: Jobs) ->
 
 def test_every_verb_of_a_program_that_waits_in_line_is_there_for_one_that_does_not(jobs: Jobs) -> None:
     verbs = {name for name in dir(jobs) if not name.startswith("_")}
-    steps = {"home", "agent", "ask", "request", "keep_in_mind"}  # what a start is made of
+    steps = {"home", "agent", "ask", "request", "after_start"}  # what a start is made of
     assert verbs - steps - {name for name in dir(AsyncJobs) if not name.startswith("_")} == set()
 
 

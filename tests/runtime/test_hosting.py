@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import signal
 import subprocess
 import sys
 from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
+from typing import ClassVar
 
 import pytest
 from countdown import Countdown
@@ -160,6 +162,57 @@ def test_hundreds_live_in_one_program_without_a_process_or_an_open_file_left_ove
         assert len(os.listdir("/proc/self/fd")) == before
 
     in_a_yard(act)
+
+
+class Late(Countdown):
+    """Ignores cancellation, and reports after its end what it can."""
+
+    ended = asyncio.Event()
+    reported = asyncio.Event()
+    answers: ClassVar[list[object]] = []
+
+    async def run(self, context: JobContext) -> Outcome:
+        context.write("before\n")
+        with contextlib.suppress(asyncio.CancelledError):
+            await asyncio.sleep(60)
+        await self.ended.wait()
+        self.answers.append(context.tell(result="late", progress={"left": 1}))
+        self.answers.append(context.notify("late"))
+        context.progress(usage={"tool_uses": 1})
+        context.ask("Late?")
+        context.write("late\n")
+        self.answers.append((context.size, context.written()))
+        self.reported.set()
+        return Outcome("late")
+
+
+@pytest.mark.req("B-04", "B-03")
+def test_what_its_code_reports_after_its_end_changes_nothing_and_no_one_hears_of_it(tmp_path: Path) -> None:
+    Late.ended, Late.reported, Late.answers = asyncio.Event(), asyncio.Event(), []
+    outputs: list[str] = []
+
+    async def act(yard: AsyncYard) -> None:
+        job = await yard.jobs.start(Late(1, inside=True))
+        await asyncio.sleep(0)
+        await yard.jobs.stop(job.id, grace=0.0)
+        before = yard.jobs.get(job.id)
+        events = [event.id async for event in yard.events(job=job.id)]
+        descriptors = [os.open(tmp_path / f"{number}", os.O_CREAT | os.O_WRONLY) for number in range(20)]
+        Late.ended.set()
+        await Late.reported.wait()
+        for descriptor in descriptors:
+            os.close(descriptor)
+
+        assert Late.answers == [False, False, (0, b"")]
+        assert yard.jobs.get(job.id) == before
+        assert [event.id async for event in yard.events(job=job.id)] == events
+        outputs.append(before.output_file)
+
+    in_a_yard(act)
+
+    assert Path(outputs[0]).read_text(encoding="utf-8") == "before\n"
+    written = {path.read_text(encoding="utf-8") for path in tmp_path.glob("[0-9]*")}
+    assert written == {""}, "it wrote into another file"
 
 
 class Told(Countdown):

@@ -221,3 +221,43 @@ async def test_a_pager_that_is_no_command_is_told(release: View, monkeypatch: py
         await select(pilot, app, started.id)
         await pilot.press("o")
         await eventually(pilot, lambda: "which is no command" in grid(app), "the error")
+
+
+@pytest.mark.req("B-06", "Q-11")
+@pytest.mark.parametrize("size", [(80, 24), (120, 30)])
+@driven
+async def test_a_job_that_is_read_stays_open_when_another_program_dismisses_it(
+    release: View, size: tuple[int, int]
+) -> None:
+    other = release.yard.jobs.run(Shell("printf 'said %s' that"))
+    read = release.yard.jobs.run(Shell("printf 'said %s' this"))
+    app = YardApp(release)
+    async with app.run_test(size=size) as pilot:
+        await select(pilot, app, read.id)
+        await pilot.press("enter")
+        await eventually(pilot, lambda: app.place == "output" and "said this" in grid(app), "its output")
+
+        release.yard.jobs.dismiss(read.id)
+        await eventually(pilot, lambda: [one.id for one in app.main.snapshot.jobs] == [other.id], "that it left")
+        assert "said this" in grid(app)
+
+        await pilot.press("]")
+        await eventually(pilot, lambda: read.id in grid(app), "its details")
+        await pilot.press("escape")
+        await eventually(pilot, lambda: read.id[:4] not in grid(app), "that nothing of it is left")
+
+
+@pytest.mark.req("Q-11")
+@pytest.mark.parametrize("size", [(80, 24), (120, 30)])
+@driven
+async def test_a_job_that_is_dismissed_where_it_is_read_is_closed(release: View, size: tuple[int, int]) -> None:
+    release.yard.jobs.run(Shell("printf 'said %s' that"))
+    read = release.yard.jobs.run(Shell("printf 'said %s' this"))
+    app = YardApp(release)
+    async with app.run_test(size=size) as pilot:
+        await select(pilot, app, read.id)
+        await pilot.press("enter")
+        await eventually(pilot, lambda: app.place == "output" and "said this" in grid(app), "its output")
+        await pilot.press("D")
+        await eventually(pilot, lambda: app.place == "jobs" and len(app.main.snapshot.jobs) == 1, "the list")
+        await eventually(pilot, lambda: "said this" not in grid(app), "that nothing of it is left")

@@ -77,15 +77,15 @@ class SharedJobs(Jobs):
             self._far = FarJobs(self._host, self._database(), self.agent)
         return self._far
 
-    def keep_in_mind(self, job: Job) -> Job:
-        """Have a job in `known`, and see that other machines hear of it."""
+    def after_start(self, job: Job) -> Job:
+        """Ensure that a relay publishes the job to other machines; the job as callers get it."""
         self.summon()
         if self._instance and not self._is_believed:
             import threading
 
             self._is_believed = True
             threading.Thread(target=self._have_starter_believed, name="taskyard-starter", daemon=True).start()
-        return super().keep_in_mind(self._here(job))
+        return super().after_start(job)
 
     def summon(self) -> None:
         """See that this home has a relay; that it cannot be started is no reason not to work here."""
@@ -107,7 +107,7 @@ class SharedJobs(Jobs):
             self._is_believed = False  # the next start tries again
 
     def _seen(self, job: Job) -> Job:
-        return super()._seen(job if job.is_far else self._here(job))
+        return job if job.is_far else self._here(job)
 
     def _here(self, job: Job) -> Job:
         return job._replace(host_name=self._host.name)

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from taskyard.runtime.looking import Report
     from taskyard.runtime.model import Job
     from taskyard.runtime.output import Part
-    from taskyard.runtime.registry import Registry
     from taskyard.runtime.steering import Stopped
     from taskyard.runtime.task_output import TaskOutput
 
@@ -62,7 +61,7 @@ class AsyncJobs:
             hosted = Hosted(request, spec)
             self._hosted.add(hosted)
             hosted.begin(lambda: self._hosted.discard(hosted))
-            return self._jobs.keep_in_mind(self.get(str(request["id"])))
+            return self._jobs.after_start(self.get(str(request["id"])))
         for _ in range(TRIES):
             answer = self._jobs.ask(request)
             await _readable(answer)
@@ -70,16 +69,11 @@ class AsyncJobs:
                 break
         else:
             understood(b"")
-        return self._jobs.keep_in_mind(self.get(str(request["id"])))
+        return self._jobs.after_start(self.get(str(request["id"])))
 
     async def run(self, spec: Spec, *, timeout: float | None = None) -> Job:  # noqa: ASYNC109  # as `wait` has it
         """Start a job and wait for its end."""
         return await self.wait((await self.start(spec, backgrounded=False)).id, timeout=timeout)
-
-    @property
-    def known(self) -> Registry:
-        """What this program started or looks at, for views to hang on."""
-        return self._jobs.known
 
     def get(self, job_id: str) -> Job:
         """One job as it is now."""

@@ -24,7 +24,7 @@ MOST_MESSAGES = 1000
 
 
 class JobContext:
-    """One job, for the code that does its work."""
+    """One job, for the code that does its work. After the job's end, nothing that the code says has any effect."""
 
     def __init__(self, folder: JobFolder, output: int) -> None:
         self.id = folder.id
@@ -39,19 +39,22 @@ class JobContext:
         self._messages: asyncio.Queue[str | None] = asyncio.Queue(MOST_MESSAGES)
         self._goes_on = asyncio.Event()
         self._goes_on.set()
+        self._is_closed = False
 
     def write(self, text: str) -> None:
         """Append to the job's output, whole."""
+        if self._is_closed:
+            return
         files.write_all(self._output, text.encode("utf-8", "surrogateescape"))
 
     def written(self, offset: int = 0) -> bytes:
         """What was written from `offset` on; nothing if that is beyond its end."""
-        return os.pread(self._output, max(self.size - offset, 0), offset)
+        return b"" if self._is_closed else os.pread(self._output, max(self.size - offset, 0), offset)
 
     @property
     def size(self) -> int:
         """How many bytes were written so far."""
-        return os.fstat(self._output).st_size
+        return 0 if self._is_closed else os.fstat(self._output).st_size
 
     def is_being_ended(self) -> bool:
         """Whether its keeper lives and wants it to end; else a cancellation is about this process alone."""
@@ -61,7 +64,7 @@ class JobContext:
 
     def tell(self, **facts: object) -> bool:
         """Say what is known of the work by now: any process that looks at the job sees it. False if nothing is new."""
-        return self._facts.change(facts)
+        return not self._is_closed and self._facts.change(facts)
 
     def progress(
         self, *, usage: Mapping[str, int] | None = None, last_tool_name: str | None = None, **more: object
@@ -73,6 +76,8 @@ class JobContext:
             last_tool_name: The tool that was used last.
             more: What else there is to say, such as a step of a workflow.
         """
+        if self._is_closed:
+            return
         if self._record is None:
             self._record = read(self._job.record) or {}
             self._segments = config.load().event_segments
@@ -85,10 +90,12 @@ class JobContext:
 
         Call it at a bounded pace. False if so many are unread that it was not told: say it later, with what came since.
         """
-        return self._news.tell(what, event)
+        return not self._is_closed and self._news.tell(what, event)
 
     def ask(self, question: str) -> None:
         """Tell people that the job waits for an answer, once: a notice without a status, and an event."""
+        if self._is_closed:
+            return
         self._news.ask(question)
         self.progress(needs_input=True, question=question[-2_000:])
 
@@ -121,6 +128,10 @@ class JobContext:
             self._goes_on.clear()
         else:
             self._goes_on.set()
+
+    def close(self) -> None:
+        """Ignore whatever the handler still says: the job ends, and its descriptor may soon be another file's."""
+        self._is_closed = True
 
     @property
     def facts(self) -> Facts:

@@ -80,6 +80,7 @@ class Hosted:
         queue = Queue(self._born, self._request)
         try:
             end = await self._outcome(queue)
+            self._context.close()  # code that ignores its cancellation goes on
             if self._timer is not None:
                 self._timer.cancel()
             self._loop.remove_reader(self._born.control)

@@ -15,7 +15,6 @@ from taskyard.runtime.background import check_background
 from taskyard.runtime.folder import JobFolder, dismissed_folder
 from taskyard.runtime.gc import maybe_collect
 from taskyard.runtime.model import JobStatus
-from taskyard.runtime.registry import Registry
 from taskyard.runtime.requests import Starter, is_inside
 from taskyard.runtime.starting import Forker, start_alone
 
@@ -27,9 +26,6 @@ if TYPE_CHECKING:
     from taskyard.runtime.model import Job
     from taskyard.runtime.output import Part
     from taskyard.runtime.task_output import TaskOutput
-
-#: So many jobs in mind are no burden; with more it is time to see which of them ended.
-_MANY = 64
 
 
 class Jobs:
@@ -63,8 +59,6 @@ class Jobs:
         self._starter = Starter(home, agent, instance, self._settings, hook_files, alone)
         self._owns_forker = sharing is None
         self._forker: Forker = Forker() if sharing is None else sharing._forker
-        self._sweep_at = _MANY
-        self.known = Registry()  #: what this program started or looks at, for views to hang on
 
     def start(
         self,
@@ -106,20 +100,14 @@ class Jobs:
         else:
             self._forker.start(request)
         maybe_collect(self.home, self._settings)
-        return self.keep_in_mind(looking.look(self.home, str(request["id"])))
+        return self.after_start(looking.look(self.home, str(request["id"])))
 
-    def keep_in_mind(self, job: Job) -> Job:
-        """Have a job in `known`; of those there that nobody asked about again, what has ended is let go."""
-        self.known.register(job)
-        if len(self.known) >= self._sweep_at:
-            for known in self.known:
-                self._seen(looking.look(self.home, known.job.id))
-            self._sweep_at = max(_MANY, 2 * len(self.known))
-        return job
+    def after_start(self, job: Job) -> Job:
+        """Complete a start; the job as callers get it."""
+        return self._seen(job)
 
     def _seen(self, job: Job) -> Job:
         """A job that was just read, as callers get it."""
-        self.known.see(job)
         return job
 
     def run(self, spec: Spec, *, timeout: float | None = None) -> Job:

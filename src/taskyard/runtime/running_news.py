@@ -20,6 +20,8 @@ from taskyard.runtime.seal import signed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from taskyard.runtime.folder import JobFolder
 
 #: Notices of one job that may wait unread; with 4 kB each, a model's turn is not full of them.
@@ -46,20 +48,8 @@ class RunningNews:
             return True
         if len(self._told) == MOST_UNREAD and self._is_unread(*self._told[0]):
             return False
-        notice = signed(
-            self._folder.home,
-            {
-                **news.about(self._folder, record),
-                "priority": str(record.get("priority") or "later"),
-                "summary": f'{what}: "{record.get("description")}"',
-                "event": event[:_LONGEST],
-                "at": now_ms(),
-            },
-        )
-        box = Box(self._folder.home, outbox(self._folder.home, str(notice["recipient"])))
-        box.open()
-        box.put(str(notice["id"]), json.dumps({"news": notice}).encode())
-        self._told = [*self._told, (box, str(notice["id"]))][-MOST_UNREAD:]
+        stored = self._store(record, summary=f'{what}: "{record.get("description")}"', event=event[:_LONGEST])
+        self._told = [*self._told, stored][-MOST_UNREAD:]
         return True
 
     def ask(self, question: str) -> None:
@@ -71,21 +61,22 @@ class RunningNews:
         is_silent = bool(record.get("silent"))
         if record.get("asksElsewhere") or (not is_silent and news.is_nobodys(record)):
             return  # its caller is asked over the protocol, or a person watches it in the foreground
-        notice = signed(
-            self._folder.home,
-            {
-                **news.about(self._folder, record),
-                **({"recipient": PEOPLE} if is_silent else {}),
-                "priority": str(record.get("priority") or "later"),
-                "summary": f'{news.noun(record)} "{record.get("description")}" waits for an answer',
-                "tail": question[-_LONGEST_QUESTION:],
-                "hint": f"Answer with: taskyard send {self._folder.id} TEXT",
-                "at": now_ms(),
-            },
+        self._store(
+            record,
+            **({"recipient": PEOPLE} if is_silent else {}),
+            summary=f'{news.noun(record)} "{record.get("description")}" waits for an answer',
+            tail=question[-_LONGEST_QUESTION:],
+            hint=f"Answer with: taskyard send {self._folder.id} TEXT",
         )
+
+    def _store(self, record: Mapping[str, object], **fields: str) -> tuple[Box, str]:
+        """Put a signed notice about the job into its recipient's outbox; the box, and the notice's id."""
+        about = {**news.about(self._folder, record), "priority": str(record.get("priority") or "later")}
+        notice = signed(self._folder.home, {**about, **fields, "at": now_ms()})
         box = Box(self._folder.home, outbox(self._folder.home, str(notice["recipient"])))
         box.open()
         box.put(str(notice["id"]), json.dumps({"news": notice}).encode())
+        return box, str(notice["id"])
 
     @staticmethod
     def _is_unread(box: Box, notice_id: str) -> bool:

@@ -6,6 +6,7 @@ from functools import partial
 
 from taskyard.tui import acts
 from taskyard.tui.detail import DetailPane
+from taskyard.tui.feed import Subject
 from taskyard.tui.foreground import Foreground
 from taskyard.tui.keys import said
 from taskyard.tui.moving import Moving
@@ -192,7 +193,13 @@ class Acting(Moving):
         if job is None or not job.is_over:
             self.say_error("No ended job is selected.")
             return
-        self.in_thread(lambda: acts.dismiss(self.feed.yard.jobs, job.id), self.say)
+
+        def close(said: str) -> None:
+            self.say(said)
+            if self.front.detail.is_read and self.front.detail.subject == Subject("job", job.id):
+                self.action_step_back()
+
+        self.in_thread(lambda: acts.dismiss(self.feed.yard.jobs, job.id), close)
 
     def action_everywhere(self) -> None:
         """Show the jobs of every project, or only of this one."""

@@ -159,18 +159,39 @@ class DetailPane(Vertical):
         shown = self.job.id if self.job is not None else ""
         if shown != self._output_of or (not shown and not self.output.note):
             self._output_of = shown
-            none = "Nothing is selected." if self.subject is None else "No job was started for this task."
-            self.output.clear("" if shown else none)
+            self.output.clear("" if shown else self._no_output())
             self.post_message(self.Reads(self, output=shown))
+
+    def _no_output(self) -> str:
+        if self.subject is None:
+            return "Nothing is selected."
+        return "No job was started for this task." if self.subject.kind == "task" else "This job is not listed now."
 
     def _jobs(self, snapshot: Snapshot) -> list[JobView]:
         """The jobs of what is shown, the one whose output is meant first."""
         if self.subject is None:
             return []
         if self.subject.kind == "job":
-            return [job for job in snapshot.jobs if job.id == self.subject.id]
+            return [job for job in snapshot.jobs if job.id == self.subject.id] or self._retained()
         name = f"{snapshot.list}/{self.subject.id}"
         return [job for job in snapshot.jobs if job.task == name]
+
+    def _retained(self) -> list[JobView]:
+        """The ended job that is open and left the list meanwhile: dismissed elsewhere, or one of too many."""
+        job, subject = self.job, self.subject
+        is_open = job is not None and subject is not None and job.id == subject.id and job.is_over and self.is_read
+        return [job] if job is not None and is_open else []
+
+    @property
+    def is_read(self) -> bool:
+        """Whether keys go to what is shown, not to a list beside it."""
+        return self.body.has_focus or self.answer.line.has_focus
+
+    @property
+    def retains(self) -> bool:
+        """Whether it shows a job that is in no list any more, because somebody reads it."""
+        listed = () if self._snapshot is None else self._snapshot.jobs
+        return any(all(one.id != job.id for one in listed) for job in self._retained())
 
     def shown_task(self) -> TaskView | None:
         """The task that is shown."""
@@ -285,4 +306,4 @@ class DetailPane(Vertical):
             title = f"3 {self.job.id[:4]} {self.job.description}"
         elif (task := self.shown_task()) is not None:
             title = f"3 {task.id} {task.subject}"
-        self.frame.name_it(title, lit=self.body.has_focus or self.answer.line.has_focus, tabs=TABS, tab=self.tab)
+        self.frame.name_it(title, lit=self.is_read, tabs=TABS, tab=self.tab)

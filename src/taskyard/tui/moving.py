@@ -257,7 +257,7 @@ class Moving(Reading):
 
     def on_row_list_moved(self, event: RowList.Moved) -> None:
         """Another row is selected: show it in detail, if that is the list being looked at."""
-        if event.rows.id == self.main.active:
+        if event.rows.id == self.main.active and not self.main.detail.retains:
             self.main.follow_selection()
         self.after_change()
 
