@@ -186,6 +186,24 @@ def test_acceptance_runs_in_the_worktree_of_the_agent_that_completes_the_task(
         monkeypatch.chdir(trusted)
 
 
+@pytest.mark.req("L-21")
+def test_an_acceptance_command_trusted_in_one_worktree_is_trusted_in_every_checkout_of_the_project(
+    trusted: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (trusted / ".taskyard" / "hooks.json").unlink()
+    trees = [tmp_path / "tree", tmp_path / "other"]
+    for tree in trees:
+        git(trusted, "worktree", "add", "-q", str(tree))
+    for number, place in enumerate((trusted, trees[0], trees[1])):
+        monkeypatch.chdir(trees[0])
+        words = ("--accept", f"test {number} -lt 9", "--accept-cwd", str(trees[0]))
+        task = taskyard("task", "add", "Work", *words, "--quiet").out.strip()
+        assert taskyard("trust", task, "--yes").code == 0
+        monkeypatch.chdir(place)
+        done = process("task", "done", task)
+        assert done.code == 0, done
+
+
 @pytest.mark.parametrize(
     "variable",
     ["XDG_CONFIG_HOME", "CLAUDE_CONFIG_DIR", "HOME", "TASKYARD_HOME", "XDG_STATE_HOME", "TASKYARD_TASKS_DIR"],

@@ -84,7 +84,10 @@ def trust_git(root: str, programs: Iterable[str], *, env: Mapping[str, str] | No
 
 
 def trusted_command(command: str, cwd: str, *, env: Mapping[str, str] | None = None) -> bool:
-    """Whether the acceptance command `command` may run in `cwd`.
+    """Whether the acceptance command `command` may run in `cwd`, a folder of a main checkout.
+
+    Trust in a command of a linked worktree is kept by the same folder of the main checkout
+    (`acceptance.Acceptance.trusted_at`).
 
     Raises:
         Damaged: the store cannot be read; then nothing is trusted.
@@ -93,7 +96,13 @@ def trusted_command(command: str, cwd: str, *, env: Mapping[str, str] | None = N
 
 
 def trust_command(command: str, cwd: str, *, how: str = "shown", env: Mapping[str, str] | None = None) -> Trusted:
-    """Allow the acceptance command `command` to run in `cwd`; `how` a person allowed it is kept.
+    """Allow the acceptance command `command` to run in `cwd` and in the same folder of linked worktrees.
+
+    Args:
+        command: The command as it was shown.
+        cwd: A folder of a main checkout: `acceptance.Acceptance.trusted_at`.
+        how: How a person allowed it.
+        env: The environment that names `$TASKYARD_HOME`.
 
     Raises:
         BadText: the command is empty or holds what no command line can.

@@ -9,10 +9,10 @@ import anyio
 import anyio.to_thread
 import pytest
 
+from support.cli import taskyard
 from support.jobs import marked
 from support.mcp_server import Model, talk, talk_over_stdio
 from support.wait import until
-from taskyard.trust import trust_command
 
 #: Far less than a check lasts, in seconds.
 AT_ONCE = 10.0
@@ -20,8 +20,9 @@ AT_ONCE = 10.0
 
 async def with_check(model: Model, command: str) -> None:
     """Task 1 is done when `command` says so."""
-    trust_command(command, os.getcwd())
     await model.call("TaskCreate", subject="A", acceptance={"command": command, "cwd": os.getcwd()})
+    allowed = await anyio.to_thread.run_sync(lambda: taskyard("trust", "1", "--yes", "--list", "demo"))
+    assert allowed.code == 0, allowed
 
 
 @pytest.mark.req("L-04", "T-01")
