@@ -66,9 +66,9 @@ class Yard:
         self._lists: Lists | None = None
         self._sharing = sharing
         self._cwd = cwd
-        outside = Surroundings(self, identity, report, is_main=is_main, cwd=cwd)
-        self.tasks = TaskList(store, settings=settings, outside=outside, agent=identity.agent, via=via)
-        store.listen(outside.set_aside)
+        self._outside = Surroundings(self, identity, report, is_main=is_main, cwd=cwd)
+        self.tasks = TaskList(store, settings=settings, outside=self._outside, agent=identity.agent, via=via)
+        store.listen(self._outside.set_aside)
 
     @property
     def agent(self) -> str | None:
@@ -168,6 +168,11 @@ class Yard:
         )
         other._is_guest = True
         return other
+
+    def work_in(self, folder: str) -> None:
+        """Run hooks and acceptance commands in the checkout around `folder` from now on, as `open(cwd=…)` does."""
+        self._cwd = os.path.abspath(folder)
+        self._outside.work_in(self._cwd)
 
     def unless(self, cancel: threading.Event) -> Yard:
         """The same yard for one call whose caller may give up; see `TaskList.unless`."""

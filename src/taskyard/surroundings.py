@@ -70,6 +70,11 @@ class Surroundings:
         self._cwd = cwd
         self._hooks: HookWatch | None = None
 
+    def work_in(self, cwd: str) -> None:
+        """Run hooks and acceptance commands in the checkout around `cwd` from now on."""
+        self._cwd = cwd
+        self._hooks = None
+
     def lease(self, agent: str, *, seconds: float | None = None) -> Lease:
         """What this yard would hold a claim under."""
         return self._identity.lease(agent, seconds=seconds)

@@ -40,6 +40,7 @@ def _local(call: Call, given: agent_arguments.Agent) -> Agent:
         description=given.description or None,
         model=given.model,
         timeout=None if given.timeout is None else given.timeout / 1000,
+        cwd=call.caller.folder,
         worktree=given.isolation == "worktree",
         max_tokens=given.max_tokens,
         max_cost=given.max_cost,

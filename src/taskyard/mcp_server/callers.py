@@ -45,13 +45,16 @@ _LOOKED_AWAY = 30.0
 class Caller:
     """One agent instance that asks for things."""
 
-    def __init__(self, yard: Yard, *, lease: float | None = None, hold: float | None = None) -> None:
+    def __init__(
+        self, yard: Yard, *, lease: float | None = None, hold: float | None = None, asks_roots: bool = False
+    ) -> None:
         """Nothing is read yet.
 
         Args:
             yard: Opened for this caller alone.
             lease: Seconds its claims last unless it asks for something; None: as long as this process.
             hold: Seconds until notices it did not acknowledge go back; None: when this process ends.
+            asks_roots: Whether its folder is not that of this process: its client is asked (`roots`).
         """
         self.yard = yard
         self.jobs = AsyncJobs(yard.jobs)
@@ -65,6 +68,10 @@ class Caller:
         self.at_work: str | None = None  #: the id of the task it put in progress last, while it is
         self._at_end: list[Callable[[], object]] = []
         self._team_yard: Yard | None = None
+        self.folder: str | None = None  #: where its jobs run; None: in the folder of this process
+        self.is_settled = not asks_roots  #: whether its folder is known
+        self.roots_asked = 0  #: calls that were answered with the question for its roots
+        self.settling = anyio.Lock()
 
     @property
     def tasks_yard(self) -> Yard:
@@ -75,6 +82,13 @@ class Caller:
         """From now on it works on the list of `team`, and reads its mail there."""
         self._team_yard = self.yard.beside(team)
         self._riding.read_mail_of(self._team_yard)
+
+    def work_in(self, folder: str | None) -> None:
+        """Settle its folder: hooks, acceptance commands and jobs run there from now on."""
+        self.is_settled = True
+        self.folder = folder
+        if folder is not None:
+            self.yard.work_in(folder)
 
     @property
     def name(self) -> str:

@@ -22,6 +22,7 @@ from pydantic import PrivateAttr, ValidationError
 
 from taskyard.context import reminder_text
 from taskyard.errors import TaskyardError
+from taskyard.mcp_server import roots
 from taskyard.mcp_server.answers import Answer, Result, malformed, refusal, result
 from taskyard.mcp_server.arguments import Arguments
 from taskyard.mcp_server.callers import Caller, Callers
@@ -92,6 +93,8 @@ class OurTool(Tool):
             caller = await self._callers.find(context.request_context)
         except TaskyardError as error:
             return result(refusal(error), structured=self._structured)
+        if (question := await roots.settle(caller, context)) is not None:
+            return question
         async with caller.asking() as begins_turn:
             caller.reminding.called(self.name, begins_turn=begins_turn)
             return await self._answer(caller, arguments, context)

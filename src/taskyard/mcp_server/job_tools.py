@@ -26,6 +26,7 @@ async def _bash(call: Call, given: arguments.Bash) -> Answer:
     wants_background = isinstance(given, arguments.BackgroundBash) and given.run_in_background
     spec = Shell(
         given.command,
+        cwd=call.caller.folder,
         name=given.description or None,
         timeout=None if given.timeout is None else given.timeout / 1000,
         stdin=given.stdin,

@@ -24,6 +24,7 @@ async def _monitor(call: Call, given: arguments.Monitor) -> Answer:
         silence=None if given.silence is None else given.silence / 1000,
         timeout=None if given.timeout_ms is None else given.timeout_ms / 1000,
         reconnect=given.reconnect,
+        cwd=call.caller.folder,
         name=given.description or None,
         tool_use_id=call.tool_use_id,
     )

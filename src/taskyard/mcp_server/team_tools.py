@@ -56,6 +56,7 @@ async def spawn(call: Call, given: agent_arguments.Agent) -> Answer:
         team,
         engine=given.engine or "",
         model=given.model,
+        cwd=call.caller.folder,
         is_inside=False,
         until="stopped",
         tasks_dir=call.caller.yard.tasks_dir,

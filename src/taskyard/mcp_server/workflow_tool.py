@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from typing import Any
 
-from taskyard.app import Yard
 from taskyard.errors import UsageError
 from taskyard.kinds.workflow import Workflow
 from taskyard.mcp_server import agent_arguments, foreground, schemas, words
 from taskyard.mcp_server.answers import Answer
+from taskyard.mcp_server.callers import Caller
 from taskyard.mcp_server.calls import Call, Spec
 from taskyard.mcp_server.for_task import for_task
 from taskyard.mcp_server.listing import job_facts
@@ -20,7 +21,7 @@ from taskyard.runtime.model import Job
 
 
 async def _workflow(call: Call, given: agent_arguments.Workflow) -> Answer:
-    spec = await asyncio.to_thread(_spec, call.caller.tasks_yard, given)
+    spec = await asyncio.to_thread(_spec, call.caller, given)
     if given.timeout is not None:
         spec = spec._replace(timeout=given.timeout / 1000)
     if isinstance(given, agent_arguments.BackgroundWorkflow) and given.run_in_background:
@@ -29,17 +30,18 @@ async def _workflow(call: Call, given: agent_arguments.Workflow) -> Answer:
     return await foreground.run(call, spec, lambda job: _runs(call, job, waited=True))
 
 
-def _spec(yard: Yard, given: agent_arguments.Workflow) -> Workflow:
+def _spec(caller: Caller, given: agent_arguments.Workflow) -> Workflow:
     """What is asked for: exactly one of a file, a definition and a run to go on with."""
     if sum(each is not None for each in (given.path, given.definition, given.resume_from)) != 1:
         raise UsageError("A workflow is a file (path), a definition, or a run to go on with (resume_from): give one.")
+    yard = caller.tasks_yard
     if given.resume_from is not None:
         return Workflow.resume(given.resume_from, failed=given.failed, home=yard.home)
     if given.path is not None:
-        spec = Workflow.read(given.path, env=given.env)
+        spec = Workflow.read(os.path.join(caller.folder or "", given.path), env=given.env)
     else:
         spec = Workflow(given.definition or {}, given.env or {})
-    return spec._replace(task_list=yard.tasks.name, tasks_dir=yard.tasks_dir)
+    return spec._replace(cwd=caller.folder, task_list=yard.tasks.name, tasks_dir=yard.tasks_dir)
 
 
 def _runs(call: Call, job: Job, *, waited: bool = False) -> Answer:

@@ -130,7 +130,7 @@ class HttpCallers:
             )
 
         yard = await anyio.to_thread.run_sync(enter)
-        guest = self._guests[key] = Guest(key, Caller(yard, lease=self._lease))
+        guest = self._guests[key] = Guest(key, Caller(yard, lease=self._lease, asks_roots=True))
         await self._renew([guest])  # what it held before this server was started is its own again
         return guest
 
