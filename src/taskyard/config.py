@@ -85,6 +85,7 @@ class Settings(NamedTuple):
     dream_sources: str = "claude,taskyard"  #: where past sessions are read from
     dream_copies: int = 10  #: earlier states of a memory folder that are kept
     monitor_tool: bool = True  #: models are offered the Monitor tool
+    command_tools: bool = True  #: models are offered tools that run commands: Bash, Agent, Workflow, Monitor
     monitor_notices: bool = True  #: whoever starts a monitor is told what it sees; its output has it anyway
     task_rows: int = 10  #: tasks that `taskyard tui` shows at once, the others by scrolling; 0 = as many as fit
     job_age_limit: float = 30 * 86_400.0  #: seconds ended jobs are kept: a month back is as far as anyone looks

@@ -21,6 +21,7 @@ from mcp_types import jsonrpc_message_adapter
 
 from support.repo import ROOT
 from taskyard import config
+from taskyard.engines.own_server import HARMLESS_TOOLS
 from taskyard.mcp_server import manifest
 from taskyard.mcp_server.callers import OneCaller
 from taskyard.mcp_server.front import Answers
@@ -104,6 +105,19 @@ def test_the_tools_on_offer_follow_the_settings_as_in_the_sdk(
     names = [tool["name"] for tool in listed["result"]["tools"]]
     assert ("Monitor" in names) == (off == "0" and monitor == "1")
     assert all(("outputSchema" in tool) == (structured == "1") for tool in listed["result"]["tools"])
+
+
+@pytest.mark.req("Q-03")
+def test_without_tools_that_run_commands_the_list_and_mail_are_left_and_nothing_else_can_be_called(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("TASKYARD_COMMAND_TOOLS", "false")
+    messages = [init(), READY, TOOLS, call(3, "Bash", command="touch made")]
+    hello, listed, refused = ours(messages, TASKYARD_COMMAND_TOOLS="false")
+    assert [hello, listed, refused] == sdks(messages)
+    assert {tool["name"] for tool in listed["result"]["tools"]} == set(HARMLESS_TOOLS)
+    assert "Bash" not in hello["result"]["instructions"]
+    assert "Bash" in json.dumps(refused) and ("error" in refused or refused["result"]["isError"])
 
 
 def test_a_client_without_a_handshake_gets_the_sdks_answers() -> None:

@@ -201,18 +201,16 @@ class _Dream:
             "TASKYARD_DREAM_STAGE": stage,
             "TASKYARD_DREAM_TRANSCRIPTS": scene.transcripts,
         }
-        return Brief(prompt, scene.stage, env, self._wish.model, self._command())
-
-    def _command(self) -> tuple[str, ...]:
-        """The program; Claude Code is allowed to edit the copy and to read the sessions beside it."""
-        command = self._wish.command
-        if self._wish.engine not in ("claude", "claude-stream") or (
-            command and os.path.basename(command[0]) != "claude"
-        ):
-            return command
-        command = command or ("claude",)
-        mode = () if "--permission-mode" in command else ("--permission-mode", "acceptEdits")
-        return (*command, *mode, "--add-dir", self._scene.transcripts)
+        return Brief(
+            prompt,
+            scene.stage,
+            env,
+            self._wish.model,
+            self._wish.command,
+            own_tools=config.load().agent_tools,
+            permissions="edit",  # it reads what others wrote, and nobody is asked: it edits the copy, and runs nothing
+            reads=(scene.transcripts,),
+        )
 
     def _lay_out_sessions(self) -> None:
         """Write what was said in each session since the last time where the engine can read it."""

@@ -46,6 +46,7 @@ class Codex:
 
     async def work(self, brief: Brief, watcher: Watcher) -> Said:
         """Run it to the end of the turn."""
+        brief = own_server.permitted(brief)
         mode = _SANDBOX[brief.permissions or "work"]
         argv = [*(brief.command or DEFAULT), "exec", "--json", "--skip-git-repo-check", "-c", f'sandbox_mode="{mode}"']
         argv += [f"--model={brief.model}"] if brief.model else []

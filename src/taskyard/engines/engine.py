@@ -79,6 +79,7 @@ class Brief(NamedTuple):
     session: str | None = None  #: the conversation to go on with, by the name its engine gave it
     own_tools: bool = True  #: whether an engine that can shall offer it the tools of Taskyard itself
     permissions: str = ""  #: one of PERMISSIONS; "" = the engine's default, `work` where it cannot ask anyone
+    reads: tuple[str, ...] = ()  #: folders beside its own that it may read in every mode
 
 
 class RateLimit(NamedTuple):

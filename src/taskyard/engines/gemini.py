@@ -48,6 +48,7 @@ class Gemini:
         argv = [*(brief.command or DEFAULT), "--output-format=stream-json", f"--approval-mode={mode}"]
         argv += [f"--model={brief.model}"] if brief.model else []
         argv += [f"--resume={brief.session}"] if brief.session else []
+        argv += [f"--include-directories={folder}" for folder in brief.reads]
         # An agent was sent to work in this folder: that is the trust this asks for. Without it, no mode but `default`.
         argv += ["--skip-trust"]
         return await run(argv, brief, _Events(watcher))

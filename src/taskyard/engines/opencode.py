@@ -51,14 +51,13 @@ class Opencode:
         argv = [*(brief.command or DEFAULT), "run", "--format=json", "--print-logs", "--log-level=ERROR"]
         argv += [f"--model={brief.model}"] if brief.model else []
         argv += [f"--session={brief.session}"] if brief.session else []
+        brief = own_server.permitted(brief)
         return await run(argv, brief._replace(env={**brief.env, **_settings(brief)}), _Events(watcher))
 
 
 def _settings(brief: Brief) -> dict[str, str]:
     """What opencode reads from the environment for this run: rules of the mode, and our own MCP server."""
-    found: dict[str, str] = {}
-    if brief.permissions:
-        found["OPENCODE_PERMISSION"] = json.dumps(_RULES[brief.permissions])
+    found = permission_settings(brief)
     if brief.own_tools and own_server.is_there():
         server = {
             "type": "local",
@@ -74,6 +73,19 @@ def _settings(brief: Brief) -> dict[str, str]:
         servers = {**(as_object(given.get("mcp")) or {}), "taskyard": server}
         found["OPENCODE_CONFIG_CONTENT"] = json.dumps({**given, "mcp": servers})
     return found
+
+
+def permission_settings(brief: Brief) -> dict[str, str]:
+    """The rules of the brief's mode for one run, as opencode reads them from the environment; none without a mode."""
+    return {"OPENCODE_PERMISSION": json.dumps(_rules(brief))} if brief.permissions else {}
+
+
+def _rules(brief: Brief) -> dict[str, object]:
+    """The rules of a mode; of several that match a path, the last one counts."""
+    rules: dict[str, object] = {**_RULES[brief.permissions]}
+    if brief.reads and "external_directory" in rules:
+        rules["external_directory"] = {"*": "ask", **{f"{folder}/*": "allow" for folder in brief.reads}}
+    return rules
 
 
 def stream_error(line: str) -> str | None:

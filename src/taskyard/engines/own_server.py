@@ -17,11 +17,28 @@ _NEEDED = ("HOME", "PATH", "CLAUDE_CONFIG_DIR", "XDG_STATE_HOME", "XDG_CONFIG_HO
 _SECRET = "TASKYARD_MCP_TOKEN"  # noqa: S105 - the name of a variable
 
 
+#: Tools of ours that run nothing by themselves. The others (Bash, Agent, Workflow, Monitor, SendInput) run commands, or
+#: type into them.
+HARMLESS_TOOLS = (
+    "TaskCreate", "TaskGet", "TaskList", "TaskUpdate", "TaskClaim", "TaskOutput", "ListJobs", "SendMessage", "ReadMail",
+)  # fmt: skip
+
+
 def is_there() -> bool:
     """Whether the server can run here: it needs the extra `mcp`."""
     from importlib.util import find_spec
 
     return find_spec("mcp") is not None
+
+
+def permitted(brief: Brief) -> Brief:
+    """The brief, with only the tools of ours that its mode allows: in `ask` and `edit` none of them runs a command.
+
+    For engines that cannot have a person asked about a tool of ours.
+    """
+    if brief.permissions not in ("ask", "edit"):
+        return brief
+    return brief._replace(env={**brief.env, "TASKYARD_COMMAND_TOOLS": "false"})
 
 
 def words(brief: Brief) -> list[str]:

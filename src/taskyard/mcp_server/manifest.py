@@ -11,6 +11,7 @@ import json
 import os
 
 from taskyard import context
+from taskyard.engines.own_server import HARMLESS_TOOLS
 from taskyard.mcp_server import words
 from taskyard.runtime.background import is_background_disabled
 from taskyard.typed import NamedTuple
@@ -33,18 +34,28 @@ class Offer(NamedTuple):
 
     background: bool = True  #: jobs may run in the background
     monitor: bool = True  #: Monitor is among the tools
+    commands: bool = True  #: tools that run commands are among them
     structured: bool = False  #: answers carry structuredContent beside their text, and tools an outputSchema
 
 
 def offer(settings: Settings) -> Offer:
     """What the settings and the environment allow."""
     background = not is_background_disabled()
-    return Offer(background, background and settings.monitor_tool, settings.mcp_structured)
+    monitor = background and settings.monitor_tool
+    return Offer(background, monitor, settings.command_tools, structured=settings.mcp_structured)
+
+
+def offers(offered: Offer, tool: str) -> bool:
+    """Whether a tool is among those of an offer."""
+    if not offered.commands and tool not in HARMLESS_TOOLS:
+        return False
+    return offered.monitor or tool != "Monitor"
 
 
 def instructions(offered: Offer, names: Sequence[str]) -> str:
     """What a client tells its model about this server."""
     first = words.INSTRUCTIONS if offered.background else words.INSTRUCTIONS_IN_FOREGROUND
+    first = first if offered.commands else words.INSTRUCTIONS_WITHOUT_COMMANDS
     return f"{first}\n{context.guidance(names, interactive=True, team=True)}".strip()
 
 
@@ -63,7 +74,7 @@ def load(offered: Offer) -> Manifest:
     with open(FILE, encoding="utf-8") as file:
         stored: dict[str, Any] = json.load(file)
     tools = [_variant(tool, stored["foreground"], offered) for tool in stored["tools"]]
-    shown = [tool for tool in tools if tool is not None and (offered.monitor or tool["name"] != "Monitor")]
+    shown = [tool for tool in tools if tool is not None and offers(offered, tool["name"])]
     names = [tool["name"] for tool in shown]
     return Manifest(shown, stored["handshake"], stored["modern"], instructions(offered, names), stored["prompts"])
 

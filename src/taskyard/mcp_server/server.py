@@ -32,15 +32,16 @@ from taskyard.mcp_server.yard_server import YardServer
 def specs(offered: manifest.Offer) -> tuple[Spec[Any], ...]:
     """Every tool on offer, in the order clients show them."""
     in_foreground = not offered.background
-    return (
+    found = (
         *TASK_TOOLS,
         *job_tools(in_foreground=in_foreground),
         *agent_tools(in_foreground=in_foreground),
         *workflow_tools(in_foreground=in_foreground),
-        *(MONITOR_TOOLS if offered.monitor else ()),
+        *MONITOR_TOOLS,
         *TEAM_TOOLS,
         *MAIL_TOOLS,
     )
+    return tuple(spec for spec in found if manifest.offers(offered, spec.name))
 
 
 def build(callers: Callers, settings: config.Settings) -> YardServer:

@@ -127,6 +127,12 @@ tools, as a <task-notification>: it is automated and no user input. There is no 
 and on jobs that other agents and people see; ids of one are unknown to the other.
 """
 
+INSTRUCTIONS_WITHOUT_COMMANDS = f"""\
+Taskyard keeps a list of tasks that several agents share.
+
+{_LIST}\
+"""
+
 INSTRUCTIONS_IN_FOREGROUND = f"""\
 Taskyard keeps a list of tasks that several agents share, and runs commands.
 

@@ -205,7 +205,7 @@ def test_no_value_of_the_environment_is_on_the_command_line() -> None:
 
 @pytest.mark.req("Q-03")
 def test_tools_that_are_allowed_by_themselves_exist_and_run_nothing() -> None:
-    from taskyard.engines.claude.arguments import HARMLESS_TOOLS
+    from taskyard.engines.own_server import HARMLESS_TOOLS
 
     pytest.importorskip("mcp")
     import asyncio

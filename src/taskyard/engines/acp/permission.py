@@ -66,9 +66,18 @@ _ALLOWED = {
 }
 
 
-def allowed(mode: str, kind: str, paths: Sequence[str], folder: str) -> bool:
-    """Whether a mode allows a kind of tool call on these paths without asking; edits outside the folder always ask."""
+#: Kinds of tool calls that only look; opencode calls access to a folder `other`.
+_LOOKS = ("read", "search", "other")
+
+
+def allowed(mode: str, kind: str, paths: Sequence[str], folder: str, *, reads: Sequence[str] = ()) -> bool:
+    """Whether a mode allows a kind of tool call on these paths without asking; edits outside the folder always ask.
+
+    `reads`: folders beside it that may be read in every mode.
+    """
     if mode == "all":
+        return True
+    if kind in _LOOKS and paths and all(any(_is_below(path, each) for each in reads) for path in paths):
         return True
     if kind not in _ALLOWED.get(mode, frozenset()):
         return False

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 import time
 from collections.abc import Coroutine
 from typing import Any, TypeVar
@@ -35,7 +36,7 @@ from taskyard.engines.engine import Brief, RateLimit, Said
 from taskyard.engines.json_lines import PASSING
 from taskyard.engines.limit_text import LONGEST_REASON, lifts_at, limit_in
 from taskyard.engines.load import is_load
-from taskyard.engines.opencode import MOST_ERRORS, stream_error
+from taskyard.engines.opencode import MOST_ERRORS, permission_settings, stream_error
 from taskyard.engines.process import Program
 from taskyard.shapes import as_object, as_text
 
@@ -69,6 +70,9 @@ class Failed(Exception):
 async def run(brief: Brief, watcher: Watcher, memory: Memory) -> Said:
     """What came of it. The session in `memory` is the one to go on with, where the agent can."""
     quiet.keep_libraries_quiet()
+    brief = own_server.permitted(brief)
+    if os.path.basename(brief.command[0]) == "opencode":  # it asks about nothing unless its rules say so
+        brief = brief._replace(env={**brief.env, **permission_settings(brief)})
     try:
         program = await Program.start(brief.command, brief, watcher)
     except OSError as error:
@@ -94,7 +98,7 @@ class _Run:
         self._program = program
         self._wire = Wire(program, watcher)
         self._memory = memory
-        self._updates = Updates(watcher, memory, folder=brief.cwd, permissions=brief.permissions)
+        self._updates = Updates(watcher, memory, folder=brief.cwd, permissions=brief.permissions, reads=brief.reads)
         self._errors = 0
         self._failed: asyncio.Future[str] = asyncio.get_running_loop().create_future()
         program.on_stderr = self._log

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import anyio
@@ -62,8 +62,16 @@ class Memory:
 class Updates:
     """What the protocol's library hands to a client (`acp.interfaces.Client`)."""
 
-    def __init__(self, watcher: Watcher, memory: Memory, *, folder: str = "/", permissions: str = "") -> None:
-        self._folder, self._permissions = folder, permissions
+    def __init__(
+        self,
+        watcher: Watcher,
+        memory: Memory,
+        *,
+        folder: str = "/",
+        permissions: str = "",
+        reads: Sequence[str] = (),
+    ) -> None:
+        self._folder, self._permissions, self._reads = folder, permissions, reads
         self._watcher = watcher
         self._memory = memory
         self._turn = anyio.Lock()  # one question at a time: an answer has no name on it
@@ -115,7 +123,7 @@ class Updates:
         name = _name(seen)
         self._tell(call)
         paths = [as_text((as_object(one) or {}).get("path")) for one in as_list(seen.get("locations")) or []]
-        if permission.allowed(self._permissions, as_text(seen.get("kind")), paths, self._folder):
+        if permission.allowed(self._permissions, as_text(seen.get("kind")), paths, self._folder, reads=self._reads):
             once = permission.once(known)
             if once is not None:
                 return RequestPermissionResponse(outcome=AllowedOutcome(outcome="selected", option_id=once.id))

@@ -23,12 +23,6 @@ PROMPTS = ("--permission-prompt-tool", "stdio")
 
 SERVER = "taskyard"
 
-#: Tools of ours that run nothing by themselves. The others (Bash, Agent, Workflow, Monitor, SendInput) run commands, or
-#: type into them, and so ask like the program's own Bash.
-HARMLESS_TOOLS = (
-    "TaskCreate", "TaskGet", "TaskList", "TaskUpdate", "TaskClaim", "TaskOutput", "ListJobs", "SendMessage", "ReadMail",
-)  # fmt: skip
-
 #: The words by which a command line sets a permission mode itself.
 _MODES = ("--permission-mode", "--dangerously-skip-permissions", "--allow-dangerously-skip-permissions")
 
@@ -44,17 +38,22 @@ def words(brief: Brief, *, session: str | None, allowed: Iterable[str] = ()) -> 
     command = brief.command
     permissions = brief.permissions or _DEFAULT
     rules = ["Bash", *allowed] if permissions == "work" else list(allowed)
-    mode = () if _names(command, _MODES) else _FLAGS[permissions]
     prompts = () if _names(command, PROMPTS[:1]) else PROMPTS
     model = ("--model", brief.model) if brief.model else ()
     resumed = ("--resume", session) if session else ()
     server: tuple[str, ...] = ()
     if brief.own_tools and own_server.is_there():
         server = ("--mcp-config", config(brief))
-        own = ("*",) if permissions in ("work", "all") else HARMLESS_TOOLS
+        own = ("*",) if permissions in ("work", "all") else own_server.HARMLESS_TOOLS  # the others ask like Bash
         rules = [*(f"mcp__{SERVER}__{tool}" for tool in own), *rules]
     granted = ("--allowedTools", *rules) if rules else ()
-    return [*STREAM, *CONTROL, *prompts, *mode, *model, *resumed, *server, *granted]
+    return [*STREAM, *CONTROL, *prompts, *access(brief), *model, *resumed, *server, *granted]
+
+
+def access(brief: Brief) -> tuple[str, ...]:
+    """The permission mode, unless the command line names one, and the folders that it may use beside its own."""
+    mode = () if _names(brief.command, _MODES) else _FLAGS[brief.permissions or _DEFAULT]
+    return (*mode, *(word for folder in brief.reads for word in ("--add-dir", folder)))
 
 
 def config(brief: Brief) -> str:

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import time
 
 from taskyard import config
@@ -88,7 +89,9 @@ class ClaudeStream:
             return await Claude().work(brief, watcher)
         model = ("--model", brief.model) if brief.model else ()
         resumed = ("--resume", brief.session) if brief.session else ()
-        argv = [*brief.command, *arguments.STREAM, *model, *resumed]
+        is_claude_code = os.path.basename(brief.command[0]) == "claude"  # other programs may not know the options
+        access = arguments.access(brief) if is_claude_code and brief.reads else ()
+        argv = [*brief.command, *access, *arguments.STREAM, *model, *resumed]
         try:
             program = await Program.start(argv, brief, watcher)
         except OSError as error:

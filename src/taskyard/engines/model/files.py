@@ -13,6 +13,10 @@ import threading
 from taskyard.disk import files
 from taskyard.errors import TaskyardError
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
 #: Bytes of a file that is read or changed.
 LARGEST = 10_000_000
 
@@ -25,10 +29,11 @@ class Refused(Exception):
 
 
 class Files:
-    """The files below one folder."""
+    """The files below one folder; below others, files are only read."""
 
-    def __init__(self, folder: str) -> None:
+    def __init__(self, folder: str, reads: Sequence[str] = ()) -> None:
         self._folder = os.path.realpath(folder)
+        self._reads = [os.path.realpath(each) for each in reads]
         self._one_change = threading.Lock()  # a model may ask for several at once
 
     def read(self, file_path: str, offset: int = 1, limit: int = _MOST_LINES) -> str:
@@ -37,7 +42,7 @@ class Files:
         Raises:
             Refused: it is no text file in the folder.
         """
-        lines = self._text(self._place(file_path)).split("\n")
+        lines = self._text(self._place(file_path, *self._reads)).split("\n")
         if lines[-1] == "":
             lines.pop()
         first = max(offset, 1)
@@ -89,12 +94,14 @@ class Files:
             self._put(path, text.replace(old_string, new_string))
         return f"Changed {file_path} in {count} place{'s' if count > 1 else ''}."
 
-    def _place(self, file_path: str) -> str:
-        """Where a file really is."""
+    def _place(self, file_path: str, *others: str) -> str:
+        """Where a file really is: in the folder, or in one of the `others`."""
         if not file_path or "\0" in file_path:
             raise Refused("file_path is empty or has a zero byte in it.")
         path = os.path.realpath(os.path.join(self._folder, os.path.expanduser(file_path)))
-        if path == self._folder or os.path.commonpath([path, self._folder]) != self._folder:
+        if not any(
+            path != folder and os.path.commonpath([path, folder]) == folder for folder in (self._folder, *others)
+        ):
             raise Refused(f"{file_path} is not inside {self._folder}. Use Bash for what is elsewhere.")
         return path
 

@@ -83,7 +83,7 @@ async def run(brief: Brief, watcher: Watcher, memory: Memory) -> Said:
         model = _model(brief.model or "", own_tools=brief.own_tools)
     except (UserError, ImportError, AttributeError, TypeError, ValueError) as error:
         return Said(error=f"the model {brief.model} cannot be used: {str(error)[:_LONGEST_WHY]}")
-    files = file_tools(brief.cwd)
+    files = file_tools(brief)
     if not brief.own_tools:
         return await _Conversation(brief, watcher, model, [files]).work(memory)
     async with contextlib.AsyncExitStack() as stack:

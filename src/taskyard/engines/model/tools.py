@@ -45,10 +45,12 @@ class ToolsLost(Exception):
     """The server is gone."""
 
 
-def file_tools(folder: str) -> FunctionToolset[object]:
-    """Read, Edit and Write, below one folder."""
-    found = Files(folder)
-    acts: dict[str, Callable[..., str]] = {"Read": found.read, "Edit": found.edit, "Write": found.write}
+def file_tools(brief: Brief) -> FunctionToolset[object]:
+    """Read, and unless its mode forbids it Edit and Write, below the agent's folder."""
+    found = Files(brief.cwd, brief.reads)
+    acts: dict[str, Callable[..., str]] = {"Read": found.read}
+    if brief.permissions != "ask":
+        acts |= {"Edit": found.edit, "Write": found.write}
     tools = [
         Tool(_answering(act), name=name, description=f"{(act.__doc__ or '').split('Raises:')[0].strip()}")
         for name, act in acts.items()
@@ -76,7 +78,7 @@ async def own_tools(brief: Brief, watcher: Watcher) -> AsyncGenerator[OwnTools]:
     Raises:
         OSError, ExceptionGroup: it cannot be started.
     """
-    program = await Program.start(own_server.words(brief), brief, watcher)
+    program = await Program.start(own_server.words(brief), own_server.permitted(brief), watcher)
     async with program, anyio.create_task_group() as group:
         said, heard = anyio.create_memory_object_stream[SessionMessage | Exception](0)
         outgoing, to_send = anyio.create_memory_object_stream[SessionMessage](0)
