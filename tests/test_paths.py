@@ -118,6 +118,15 @@ def test_git_files_that_lead_nowhere_still_name_a_project(tmp_path: Path) -> Non
     assert found.root == found.checkout == str(tmp_path / "module")
 
 
+@pytest.mark.req("L-14")
+def test_an_empty_git_folder_changes_no_project(tmp_path: Path) -> None:
+    (tmp_path / "project").mkdir()
+    before = paths.project(str(tmp_path / "project"))
+    for folder in (tmp_path, tmp_path / "project"):
+        (folder / ".git").mkdir()  # as Codex leaves one where its sandbox may write
+        assert paths.project(str(tmp_path / "project")) == before
+
+
 def test_every_place_follows_its_variable(tmp_path: Path) -> None:
     env = {"HOME": "/home/me"}
     assert paths.home(env) == "/home/me/.local/state/taskyard"

@@ -137,13 +137,14 @@ def project(folder: str) -> Project:
 
     A `.git` file counts only if the repository it names has registered this folder as its worktree:
     anyone can write a file that names somebody else's repository. Without that, and in submodules,
-    the folder is a project of its own.
+    the folder is a project of its own. A `.git` folder counts only if it has a HEAD, as for git: Codex puts an empty
+    one into every folder that its sandbox may write, while a command runs there.
     """
     folder = os.path.realpath(folder)
     here = folder
     while True:
         git = os.path.join(here, ".git")
-        if os.path.isdir(git):
+        if os.path.lexists(f"{git}/HEAD"):
             return Project(here, git, here)
         if os.path.isfile(git):
             shared = _registered_in(git)

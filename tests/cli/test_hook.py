@@ -20,6 +20,7 @@ import taskyard as library
 from support.cli import Ran, taskyard
 from support.ended_jobs import end_job, notice
 from support.killing import killed_before
+from support.repo import git_folder
 from taskyard import paths
 from taskyard.cli import hook
 from taskyard.cli.main import main
@@ -186,7 +187,7 @@ def test_what_is_told_of_a_long_list_is_bounded() -> None:
 
 def test_the_list_is_that_of_the_folder_the_client_is_in(tmp_path: Path) -> None:
     project = tmp_path / "shop"
-    (project / ".git").mkdir(parents=True)
+    git_folder(project)
     with library.open(list=paths.project_list(str(project))) as yard:
         yard.tasks.create("Here")
 

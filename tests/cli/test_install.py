@@ -23,6 +23,7 @@ from support.clients import (
     hook_commands,
 )
 from support.command import Shell
+from support.repo import git_folder
 from taskyard import paths
 
 EVENTS = {"SessionStart", "UserPromptSubmit", "PostToolUse", "Stop", "SessionEnd"}
@@ -38,7 +39,7 @@ class Terminal(io.StringIO):
 @pytest.fixture
 def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     root = tmp_path / "shop"
-    (root / ".git").mkdir(parents=True)
+    git_folder(root)
     monkeypatch.chdir(root)
     return root
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from support.command import Shell
+from support.repo import git_folder
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 def shell(capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Shell:
     monkeypatch.setenv("TASKYARD_TASKS_DIR", str(tmp_path / "tasks"))
     project = tmp_path / "project"
-    (project / ".git").mkdir(parents=True)
+    git_folder(project)
     monkeypatch.chdir(project)
     return Shell(capsys)
 

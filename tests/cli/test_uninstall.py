@@ -21,6 +21,7 @@ from support.clients import (
     given,
     hook_commands,
 )
+from support.repo import git_folder
 from taskyard import paths
 
 FILES = {"claude-code": claude_servers, "codex": codex_config, "gemini": gemini_settings}
@@ -186,7 +187,7 @@ def test_a_file_that_cannot_be_read_is_left_and_named(client: str, text: str) ->
 
 
 def test_each_scope_is_taken_back_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / ".git").mkdir()
+    git_folder(tmp_path)
     monkeypatch.chdir(tmp_path)
     taskyard("install", "codex", "--yes")
     taskyard("install", "codex", "--yes", "--scope", "project")

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import queue
 import random
 import re
 import signal
@@ -13,10 +15,10 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -24,6 +26,7 @@ from support import agent_environment
 from support.cli import taskyard
 from support.model_api import Call, Calls, ModelApi, Say, Usage, model_api
 from support.scale import FULL
+from support.wait import until
 from taskyard import paths
 
 #: How long all of them write, in seconds.
@@ -36,11 +39,14 @@ LIST = "shared"
 #: Tasks that are changed by all; ours change different ones each, so that the last value of each is known.
 _CLI_TASKS, _MCP_TASKS = ("1", "2", "3"), ("4", "5", "6")
 
-#: How many of our commands can be killed: on a busy machine each of them takes longer than a second.
+#: The share of our commands that can be killed: on a busy machine each of them takes longer than a second.
 _ENDANGERED = 0.5
 
+#: MCP servers of ours that are ready to write, threads that start them, and seconds between two writes of one.
+_READY, _STARTERS, _REST = (6, 2, 0.2)
+
 #: Tasks that each writer of ours must have made.
-_LEAST = 5
+_LEAST = 5 if FULL else 1
 
 #: Turns of a session, and tool calls in each.
 _TURNS, _CALLS = 12, 6
@@ -65,49 +71,115 @@ class Ledger:
             tried[-1] = (value, True)
 
 
+class Writer(NamedTuple):
+    """An MCP server of ours that has started and answers, with its own tasks to write."""
+
+    process: subprocess.Popen[str]
+    calls: _Calls
+
+
+class Pool:
+    """Writers of ours that wait to be used: one takes seconds to start on a busy machine, and one dies every second."""
+
+    def __init__(self, size: int) -> None:
+        self._size = size
+        self._ready: queue.Queue[Writer] = queue.Queue()
+        self._over = threading.Event()
+        self._lock = threading.Lock()
+        self._started: set[subprocess.Popen[str]] = set()
+        self._threads = [threading.Thread(target=self._fill) for _ in range(_STARTERS)]
+
+    def __enter__(self) -> Pool:
+        for thread in self._threads:
+            thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._over.set()
+        for thread in self._threads:
+            thread.join()
+        for process in list(self._started):
+            self.end(process)
+
+    def take(self) -> Writer:
+        """A writer that is ready now, or as soon as there is one."""
+        return self._ready.get(timeout=60)
+
+    @property
+    def is_full(self) -> bool:
+        return self._ready.qsize() >= self._size
+
+    def end(self, process: subprocess.Popen[str]) -> None:
+        process.kill()
+        process.wait()
+        with self._lock:
+            self._started.discard(process)
+        for pipe in (process.stdin, process.stdout):
+            if pipe is not None:
+                with contextlib.suppress(BrokenPipeError):
+                    pipe.close()
+
+    def _fill(self) -> None:
+        while not self._over.wait(0.05):
+            if not self.is_full:
+                process = started("mcp", "--agent", "mcp-writer")
+                with self._lock:
+                    self._started.add(process)
+                calls = _Calls(process)
+                calls.hello()
+                calls.tool("TaskGet", {"taskId": "1"})
+                self._ready.put(Writer(process, calls))
+
+
+def started(*words: str) -> subprocess.Popen[str]:
+    argv = [sys.executable, "-P", "-m", "taskyard", *words, "--list", LIST]
+    return subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+
+
 class Victims:
-    """Processes of ours, one of which dies every second."""
+    """Processes of ours that write, one of which dies every second."""
 
     def __init__(self) -> None:
         self._alive: set[subprocess.Popen[str]] = set()
         self._lock = threading.Lock()
         self.killed = 0
+        self.late: list[float] = []  #: seconds by which a kill came too late, since nobody wrote
 
-    def start(self, *words: str) -> subprocess.Popen[str]:
-        pipe = subprocess.PIPE
-        argv = [sys.executable, "-P", "-m", "taskyard", *words, "--list", LIST]
-        process = subprocess.Popen(argv, stdin=pipe, stdout=pipe, stderr=pipe, text=True)
-        if words[0] != "mcp" and random.random() < _ENDANGERED:
-            self.expose(process)
-        return process
-
-    def expose(self, process: subprocess.Popen[str]) -> None:
-        """From now on it can be killed: a server only once it has begun to work."""
+    @contextmanager
+    def exposed(self, process: subprocess.Popen[str]) -> Iterator[None]:
+        """Within the block it can be killed."""
         with self._lock:
             self._alive.add(process)
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._alive.discard(process)
 
-    def ended(self, process: subprocess.Popen[str]) -> None:
-        with self._lock:
-            self._alive.discard(process)
-        for pipe in (process.stdin, process.stdout, process.stderr):
-            if pipe is not None:
-                pipe.close()
-
-    def kill_one(self) -> None:
-        with self._lock:
-            living = [process for process in self._alive if process.poll() is None]
-            if living:
-                random.choice(living).send_signal(signal.SIGKILL)
-                self.killed += 1
+    def kill(self, due: float) -> None:
+        """Kill one at the moment `due`, or as soon after it as there is one that writes."""
+        while True:
+            time.sleep(max(due - time.monotonic(), 0.005))
+            with self._lock:
+                living = [process for process in self._alive if process.poll() is None]
+                if living:
+                    victim = random.choice(living)
+                    victim.send_signal(signal.SIGKILL)
+                    self._alive.discard(victim)
+                    self.killed += 1
+                    self.late.append(time.monotonic() - due)
+                    return
 
 
 def cli_writer(over: threading.Event, victims: Victims, ledger: Ledger) -> None:
+    """One command after the other: every second of them can be killed, so that some are acknowledged."""
+
     def ran(*words: str) -> bool:
-        process = victims.start(*words)
-        _, err = process.communicate()
-        victims.ended(process)
+        process = started(*words)
+        with victims.exposed(process) if random.random() < _ENDANGERED else contextlib.nullcontext():
+            out, _ = process.communicate()
         if process.returncode not in (0, -signal.SIGKILL):
-            ledger.errors.append(f"{words}: {process.returncode} {err}")
+            ledger.errors.append(f"{words}: {process.returncode} {out}")
         return process.returncode == 0
 
     number = 0
@@ -118,30 +190,27 @@ def cli_writer(over: threading.Event, victims: Victims, ledger: Ledger) -> None:
         ledger.label(task, value, partial(ran, "task", "edit", task, "--label", value))
 
 
-def mcp_writer(over: threading.Event, victims: Victims, ledger: Ledger) -> None:
+def mcp_writer(over: threading.Event, pool: Pool, victims: Victims, ledger: Ledger, name: str, task: str) -> None:
+    """Write to a task of its own and create others, by one server after the other."""
     number = 0
     while not over.is_set():
-        process = victims.start("mcp", "--agent", "mcp-writer")
-        calls = _Calls(process)
+        process, calls = pool.take()
         try:
-            calls.hello()
-            calls.tool("TaskGet", {"taskId": "1"})
-            victims.expose(process)
-            while not over.is_set():
-                number += 1
-                subject, value, task = f"mcp-{number}", f"v{number}", _MCP_TASKS[number % len(_MCP_TASKS)]
-                made = {"subject": subject, "description": "by a tool"}
-                ledger.create(subject, partial(calls.tool, "TaskCreate", made))
-                changed = {"taskId": task, "labels": [value]}
-                ledger.label(task, value, partial(calls.tool, "TaskUpdate", changed))
+            with victims.exposed(process):
+                while not over.is_set():
+                    number += 1
+                    subject, value = f"{name}-{number}", f"v{number}"
+                    made = {"subject": subject, "description": "by a tool"}
+                    ledger.create(subject, partial(calls.tool, "TaskCreate", made))
+                    changed = {"taskId": task, "labels": [value]}
+                    ledger.label(task, value, partial(calls.tool, "TaskUpdate", changed))
+                    time.sleep(_REST)
         except (BrokenPipeError, EOFError):
             pass  # it was killed
         except AssertionError as error:
             ledger.errors.append(str(error))
         finally:
-            process.kill()
-            process.wait()
-            victims.ended(process)
+            pool.end(process)
 
 
 class _Calls:
@@ -218,7 +287,7 @@ class Session:
 
 
 def has_written(*ledgers: Ledger) -> bool:
-    """Whether each writer of ours got far enough: a server takes seconds to start on a busy machine."""
+    """Whether each writer of ours got far enough."""
     return all(sum(ledger.created.values()) >= _LEAST for ledger in ledgers)
 
 
@@ -239,27 +308,31 @@ def test_nothing_is_lost_doubled_or_torn_beside_real_sessions(apis: list[ModelAp
         assert taskyard("task", "add", f"seed-{task}").code == 0
     over, victims = threading.Event(), Victims()
     sessions = [Session(f"claude{at}", api, tmp_path) for at, api in enumerate(apis)]
-    cli, mcp = Ledger(), Ledger()
-    threads = [
-        *(threading.Thread(target=session.work, args=(over,)) for session in sessions),
-        threading.Thread(target=cli_writer, args=(over, victims, cli)),
-        threading.Thread(target=mcp_writer, args=(over, victims, mcp)),
-    ]
-    for thread in threads:
-        thread.start()
-    began = time.monotonic()
-    while (spent := time.monotonic() - began) < _TIME or not (spent > _TIME + 60 or has_written(cli, mcp)):
-        time.sleep(1)
-        victims.kill_one()
-    over.set()
-    for thread in threads:
-        thread.join()
+    cli, *mcp = [Ledger() for _ in range(1 + len(_MCP_TASKS))]
+    with Pool(_READY) as pool:
+        until(lambda: pool.is_full, timeout=60, what="the first writers are ready")
+        threads = [
+            *(threading.Thread(target=session.work, args=(over,)) for session in sessions),
+            threading.Thread(target=cli_writer, args=(over, victims, cli)),
+            *(
+                threading.Thread(target=mcp_writer, args=(over, pool, victims, ledger, f"mcp{task}", task))
+                for task, ledger in zip(_MCP_TASKS, mcp, strict=True)
+            ),
+        ]
+        for thread in threads:
+            thread.start()
+        began = time.monotonic()
+        for second in range(1, _TIME + 1):
+            victims.kill(began + second)
+        over.set()
+        for thread in threads:
+            thread.join()
 
-    assert not [error for each in (cli, mcp, *(one.ledger for one in sessions)) for error in each.errors]
+    assert not [error for each in (cli, *mcp, *(one.ledger for one in sessions)) for error in each.errors]
     files = {path.stem: json.loads(path.read_bytes()) for path in Path(paths.tasks_dir()).joinpath(LIST).glob("*.json")}
     assert {name: raw["id"] for name, raw in files.items()} == {name: name for name in files}
     subjects = Counter(raw["subject"] for raw in files.values())
-    for ledger in (cli, mcp, *(one.ledger for one in sessions)):
+    for ledger in (cli, *mcp, *(one.ledger for one in sessions)):
         assert [
             subject for subject, acknowledged in ledger.created.items() if acknowledged and not subjects[subject]
         ] == []
@@ -270,10 +343,13 @@ def test_nothing_is_lost_doubled_or_torn_beside_real_sessions(apis: list[ModelAp
             shown = taskyard("task", "show", task, "--json").data["metadata"].get("taskyard", {})
             assert shown.get("labels", []) in allowed, (task, shown, tried[-5:])
     assert all(one.updates for one in sessions)
-    assert has_written(cli, mcp), (cli.created, mcp.created)
-    assert victims.killed >= _TIME // 3
-    made = [sum(one.created.values()) for one in (cli, mcp, *(one.ledger for one in sessions))]
-    print(f"acknowledged: {made}, updates of sessions: {[one.updates for one in sessions]}, killed: {victims.killed}")
+    assert has_written(cli, *mcp), [one.created for one in (cli, *mcp)]
+    assert victims.killed == _TIME
+    made = [sum(one.created.values()) for one in (cli, *mcp, *(one.ledger for one in sessions))]
+    labels = [sum(is_known for tried in one.values.values() for _, is_known in tried) for one in (cli, *mcp)]
+    print(f"tasks acknowledged to our CLI, our MCP servers and the sessions: {made}; labels to ours: {labels}")
+    print(f"updates of the sessions: {[one.updates for one in sessions]}, killed: {victims.killed} in {_TIME} s")
+    print(f"latest kill after it was due: {max(victims.late):.2f} s, at the end {victims.late[-1]:.2f} s")
     taskyard("doctor", "--fix")  # what a killed writer left beside the tasks
     checked = taskyard("doctor", "--json")
     assert checked.code == 0, checked

@@ -16,10 +16,10 @@ from pathlib import Path
 import pytest
 
 import taskyard
-from support.cli import Ran
+from support.cli import Ran, process
 from support.cli import taskyard as command_line
 from support.crews import members, plan
-from support.model_api import Call, Choose, Limit, ModelApi, Request, Say
+from support.model_api import Call, Choose, Fail, Limit, ModelApi, Request, Say
 from support.wait import until
 
 pytestmark = [pytest.mark.client, pytest.mark.timeout(300)]
@@ -37,6 +37,20 @@ tasks:
   - {id: f, subject: Verify all of it, needs: [d, e]}
 """
 
+#: How the model of each program writes a file.
+WRITES: dict[str, Callable[[str], Call]] = {
+    "claude": lambda path: Call("Write", file_path=path, content="x"),
+    "codex": lambda path: Call("exec_command", cmd=f"printf x > {path}; sleep 0.3"),
+    "gemini": lambda path: Call("write_file", file_path=path, content="x"),
+    "opencode": lambda path: Call("write", filePath=path, content="x"),
+}
+
+#: Who limits each, as the lead names it, and for how long here: Claude Code for the 40 s of the acceptance list.
+LIMITS = {"claude": ("anthropic", 40), "codex": ("openai", 15), "gemini": ("google", 15), "opencode": ("opencode", 15)}
+
+#: By these the program asks before it writes; with the others a person is asked after the turn, and answers `retry`.
+ASKS = ("claude", "gemini-acp", "opencode-acp")
+
 
 class Provider:
     """Its model writes one file for each task; after `limit_after` files it refuses everybody, once, for a while."""
@@ -46,10 +60,12 @@ class Provider:
         self.limit_after, self.limit_seconds = 100, 0.0
         self.lifts_at = 0.0
         self.refused: list[float] = []
+        self.held_task = ""  #: the model thinks about this one until `go_on`
+        self.is_holding, self.go_on = threading.Event(), threading.Event()
         self._calls: Counter[str] = Counter()
         self._lock = threading.Lock()
 
-    def step(self, request: Request) -> Say | Call | Limit:
+    def step(self, request: Request) -> Say | Call | Limit | Fail:
         """What the model does with a request."""
         with self._lock:
             if len(self.written()) >= self.limit_after and not self.lifts_at:
@@ -58,6 +74,10 @@ class Provider:
                 self.refused.append(time.time())
                 return Limit(max(round(left), 1))
         task = re.findall(r"Task #(\d+): ", request.text)[-1]
+        if task == self.held_task and not self.go_on.is_set():
+            self.is_holding.set()
+            self.go_on.wait(60)
+            return Fail(500)  # to a program that is no more
         path = self.folder / f"task-{task}.txt"
         if path.exists():
             return Say("It is written.")
@@ -65,9 +85,7 @@ class Provider:
             if self._calls[task] > request.text.count("A person was asked"):
                 return Say("I could not write the file.")
             self._calls[task] += 1
-        if self.engine == "claude":
-            return Call("Write", file_path=str(path), content="x")
-        return Call("exec_command", cmd=f"printf x > {path}; sleep 0.3")
+        return WRITES[self.engine.removesuffix("-acp")](str(path))
 
     def written(self) -> list[str]:
         return sorted(path.name for path in self.folder.glob("task-*.txt"))
@@ -76,7 +94,7 @@ class Provider:
 ALL = [f"task-{number}.txt" for number in range(1, 7)]
 
 
-@pytest.fixture(params=["claude", "codex"])
+@pytest.fixture(params=list(WRITES))
 def provider(request: pytest.FixtureRequest, model: Model, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Provider:
     folder = tmp_path / "work"
     folder.mkdir()
@@ -144,6 +162,7 @@ def test_all_six_tasks_are_done_where_everything_is_permitted(
     assert provider.written() == ALL
 
 
+@pytest.mark.parametrize("provider", [*WRITES, "gemini-acp", "opencode-acp"], indirect=True)
 @pytest.mark.req("Q-03", "M-04")
 def test_what_is_not_permitted_is_asked_and_nothing_is_done_before_the_answer(
     provider: Provider, lead: Callable[[], Lead]
@@ -157,7 +176,7 @@ def test_what_is_not_permitted_is_asked_and_nothing_is_done_before_the_answer(
     tasks = command_line("task", "list", "--list", "six", "--json").data
     assert [task["id"] for task in tasks if task["status"] == "in_progress"] == ["1"]
     settings.write_text('agent_permissions = "work"\n', encoding="utf-8")
-    answer = "y" if provider.engine == "claude" else "retry"
+    answer = "y" if provider.engine in ASKS else "retry"
     assert command_line("send", str(asking()[0]["id"]), answer).code == 0
     done = team.ended()
     assert (done.code, done.data["tasks"]) == (0, {"total": 6, "done": 6}), done
@@ -169,17 +188,18 @@ def test_a_limit_in_the_middle_is_waited_for_and_costs_no_task(
     provider: Provider, lead: Callable[[], Lead], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("TASKYARD_AGENT_PERMISSIONS", "work")
-    provider.limit_after, provider.limit_seconds = 2, 20.0
+    name, seconds = LIMITS[provider.engine]
+    provider.limit_after, provider.limit_seconds = 2, seconds
     team = lead()
     until(waiting, timeout=120, what="a member waits")
     done = team.ended()
     assert (done.code, done.data["tasks"]) == (0, {"total": 6, "done": 6}), done
     assert (provider.written(), failures(), done.data["died"]) == (ALL, [], 0)
-    name = "anthropic" if provider.engine == "claude" else "openai"
     assert f"pending: rate-limited by {name}" in done.err
     assert len(provider.refused) <= 20  # two programs, with the retries they make by themselves
 
 
+@pytest.mark.parametrize("provider", ["claude"], indirect=True)
 @pytest.mark.req("Q-01")
 def test_a_member_killed_while_it_waits_is_replaced_by_one_that_waits(
     provider: Provider, lead: Callable[[], Lead], monkeypatch: pytest.MonkeyPatch
@@ -192,3 +212,43 @@ def test_a_member_killed_while_it_waits_is_replaced_by_one_that_waits(
     done = team.ended()
     assert (done.code, done.data["tasks"]) == (0, {"total": 6, "done": 6}), done
     assert (provider.written(), done.data["died"]) == (ALL, 1)
+
+
+@pytest.mark.req("M-04")
+def test_a_killed_client_costs_no_task(
+    provider: Provider, lead: Callable[[], Lead], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TASKYARD_AGENT_PERMISSIONS", "work")
+    provider.held_task = "2"
+    team = lead()
+    assert provider.is_holding.wait(90)
+    [client] = children(int(str(holder("2")["pid"])))
+    os.kill(client, signal.SIGKILL)
+    provider.go_on.set()
+    done = team.ended()
+    assert (done.code, done.data["tasks"]) == (0, {"total": 6, "done": 6}), done
+    assert (provider.written(), failures(), done.data["died"]) == (ALL, [], 0)
+
+
+@pytest.mark.req("Q-01")
+def test_an_agent_whose_first_request_is_limited_continues(provider: Provider, tmp_path: Path) -> None:
+    provider.limit_after, provider.limit_seconds = 0, 6
+    words = ("--engine", provider.engine, "--permissions", "work", "--", "Task #1: Read the specification")
+    ran = process("agent", *words, timeout=120)
+    assert (ran.code, provider.written()) == (0, ALL[:1]), ran
+    assert provider.refused
+
+
+def holder(task: str) -> dict[str, object]:
+    """The job of the member that works on a task."""
+    [owner] = [
+        one["owner"] for one in command_line("task", "list", "--list", "six", "--json").data if one["id"] == task
+    ]
+    print(owner, members(), command_line("task", "list", "--list", "six").out)
+    [job] = [one for one in members() if str(one["description"]).startswith(f"{owner}@")]
+    return job
+
+
+def children(pid: int) -> list[int]:
+    """Programs that a process runs."""
+    return [int(one) for one in Path(f"/proc/{pid}/task/{pid}/children").read_text(encoding="ascii").split()]

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from support.repo import git_folder
 from taskyard import paths
 from taskyard.dreaming import memory
 from taskyard.errors import BadValue
@@ -20,7 +21,7 @@ def folder(chosen: str, cwd: Path) -> str:
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
     place = tmp_path / "my.project"
-    (place / ".git").mkdir(parents=True)
+    git_folder(place)
     (place / "src").mkdir()
     return place
 

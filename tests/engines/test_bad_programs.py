@@ -13,8 +13,11 @@ import pytest
 from support.wait import until
 from support.watching import Watched, work
 from taskyard.engines.claude.engine import ClaudeStream
+from taskyard.engines.codex import Codex
 from taskyard.engines.command import Command
 from taskyard.engines.engine import Brief
+from taskyard.engines.gemini import Gemini
+from taskyard.engines.opencode import Opencode
 
 RESULT = """print('{"type": "result", "result": "done", "text": "done"}')"""
 
@@ -55,6 +58,14 @@ def test_a_stream_of_garbage_has_no_result(tmp_path: Path, body: str, error: str
 def test_a_prompt_that_is_read_late_or_never_keeps_nobody_waiting(tmp_path: Path, engine: Any, body: str) -> None:
     said = work(engine, "y" * 1_000_000, tmp_path, command=bare(body))
     assert (said.error, said.text[-4:]) == ("", "done")
+
+
+@pytest.mark.req("K-02")
+@pytest.mark.parametrize("engine", [Codex(), Gemini(), Opencode()], ids=["codex", "gemini", "opencode"])
+def test_a_program_that_falls_silent_is_ended(tmp_path: Path, engine: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TASKYARD_AGENT_SILENCE", "0.5")
+    said = work(engine, "go", tmp_path, command=bare("time.sleep(600)"))
+    assert (said.error, said.is_retryable) == ("it said nothing for 0.5 s", True)
 
 
 @pytest.mark.req("K-08", "B-09")

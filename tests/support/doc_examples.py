@@ -18,6 +18,8 @@ import subprocess
 import sys
 from typing import TYPE_CHECKING, NamedTuple
 
+from support.repo import git_folder
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
@@ -100,7 +102,7 @@ class Reader:
 
     def __init__(self, folder: Path) -> None:
         self.project = folder / "shop"
-        (self.project / ".git").mkdir(parents=True)
+        git_folder(self.project)
         command = folder / "bin" / "taskyard"
         command.parent.mkdir()
         command.write_text(f'#!/bin/sh\nexec {sys.executable} -m taskyard "$@"\n', encoding="utf-8")

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from support.repo import git_folder
 from taskyard.dreaming import lock
 from taskyard.dreaming.memory import claude_project
 from taskyard.dreaming.side import Side
@@ -51,7 +52,7 @@ class Memory:
         self.project = root / "project"
         self.path = self.project / "notes"
         self.path.mkdir(parents=True)
-        (self.project / ".git").mkdir()
+        git_folder(self.project)
         (self.path / "MEMORY.md").write_text("# Index\n")
         (self.path / "stale.md").write_text("It is Tuesday.\n")
         self.side = Side(str(self.path))

@@ -17,3 +17,9 @@ def python_files(folder: Path) -> list[Path]:
 def shown(path: Path) -> str:
     """`path` as people name it: from the repository's root."""
     return str(path.relative_to(ROOT))
+
+
+def git_folder(root: Path) -> None:
+    """Make a folder the root of a project: git takes a `.git` for a repository only if it has a HEAD."""
+    (root / ".git").mkdir(parents=True)
+    (root / ".git" / "HEAD").write_text("ref: refs/heads/main\n", encoding="utf-8")

@@ -8,7 +8,8 @@ import pytest
 
 from support.teams import SOON, easily, team, until
 from taskyard import TaskStatus, Teammate
-from taskyard.engines.engine import Said
+from taskyard.clock import now_ms
+from taskyard.engines.engine import RateLimit, Said
 from taskyard.identity import Acting
 from taskyard.shapes import as_list
 from taskyard.teamwork import Turn, Working, run
@@ -259,3 +260,27 @@ def test_whoever_is_taken_out_of_its_team_ends() -> None:
             assert ended.status.value == "completed", ended.end
 
     asyncio.run(scene())
+
+
+@pytest.mark.req("Q-01")
+def test_a_conversation_that_is_lost_at_a_rate_limit_starts_again_and_costs_no_attempt() -> None:
+    turns: list[tuple[str | None, bool]] = []
+
+    async def work(turn: Turn) -> Said:
+        turns.append((turn.session, "Task #1: Write it" in turn.prompt))
+        if len(turns) == 1:
+            turn.watch.record({"type": "system", "subtype": "init", "session_id": "s1"})
+            return Said(rate_limit=RateLimit("google", "429", now_ms() + 100))
+        if turn.session is not None:
+            return Said(error="Error resuming session", is_session_lost=True)
+        return Said("done")
+
+    async def scene() -> None:
+        async with team() as yard:
+            task = yard.tasks.create("Write it")
+            await run(yard.jobs, [Teammate("ada", "crew")], work=work)
+            found = yard.tasks.get(task.id)
+            assert (found.is_done, found.extra.get("failed")) == (True, None)
+
+    asyncio.run(scene())
+    assert turns == [(None, True), ("s1", True), (None, True)]

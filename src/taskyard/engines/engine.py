@@ -108,6 +108,7 @@ class Said(NamedTuple):
     is_retryable: bool = False  #: a retry may succeed: a cut stream, a server error
     rate_limit: RateLimit | None = None  #: resume the same conversation once it lifts; costs no attempt
     refused: tuple[str, ...] = ()  #: names of tools that were refused for want of permission
+    is_session_lost: bool = False  #: the program does not know the conversation that it was to continue
 
     @property
     def is_complete(self) -> bool:

@@ -12,6 +12,7 @@ import json
 import re
 import time
 
+from taskyard import config
 from taskyard.engines.engine import RateLimit, Said
 from taskyard.engines.limit_text import limit_in
 from taskyard.engines.process import Program
@@ -30,9 +31,12 @@ _LONGEST_RESULT = 4_000
 #: Server errors and broken connections: the same request may succeed later.
 PASSING = re.compile(
     r"(?<![\w.])50[0234](?![\w.]*\d)|stream disconnected|high demand|temporar|terminated|socket|connection|network"
-    r"|timed? ?out|internal (?:server )?error|unavailable|ECONNRE|fetch failed",
+    r"|timed? ?out|internal (?:server )?error|unavailable|ECONNRE|fetch failed|database is (?:locked|busy)",
     re.IGNORECASE,
 )
+
+#: How Gemini CLI, Codex, opencode and Claude Code report that they have no conversation of the given name.
+_LOST = re.compile(r"error resuming session|no rollout found|session not found|no conversation found", re.IGNORECASE)
 
 
 class Reader:
@@ -48,6 +52,7 @@ class Reader:
         self.error = ""
         self.rate_limit: RateLimit | None = None
         self.is_over = False  #: the program said that the turn is over
+        self.has_begun = False  #: the program named its conversation
         self.gives_up = asyncio.Event()  #: set: the program would go on without a word; end it
 
     def event(self, event: Mapping[str, object]) -> None:
@@ -59,6 +64,7 @@ class Reader:
 
     def begins(self, session: str) -> None:
         """The program named its conversation."""
+        self.has_begun = True
         self.watcher.record({"type": "system", "subtype": "init", "session_id": session})
 
     def uses(self, tool: str, given: Mapping[str, object], call: str) -> None:
@@ -87,8 +93,11 @@ class Reader:
         if not self.error and (code != 0 or not self.is_over):
             how = f"exit code {code}" if code >= 0 else f"signal {-code}"
             self.fails(f"it ended with {how} before its turn was over{f': {last_words}' if last_words else ''}")
-        is_retryable = self.rate_limit is not None or (bool(self.error) and PASSING.search(self.error) is not None)
-        return Said(self.speech.answer, self.error, is_retryable, self.rate_limit, tuple(self.refused))
+        is_killed = code < 0  # by somebody, or for want of memory: the task is not at fault
+        is_passing = bool(self.error) and (is_killed or PASSING.search(self.error) is not None)
+        is_retryable = self.rate_limit is not None or is_passing
+        is_lost = not self.has_begun and is_session_lost(self.error)
+        return Said(self.speech.answer, self.error, is_retryable, self.rate_limit, tuple(self.refused), is_lost)
 
 
 async def run(argv: Sequence[str], brief: Brief, reader: Reader) -> Said:
@@ -98,12 +107,18 @@ async def run(argv: Sequence[str], brief: Brief, reader: Reader) -> Said:
     except OSError as error:
         return Said(error=f"{argv[0]} cannot be started: {error.strerror}")
     program.on_stderr = reader.log
+    patience = config.load().agent_silence
     async with program:
         program.feed(brief.prompt)
         reading = asyncio.create_task(_read(program, reader))
         giving_up = asyncio.create_task(reader.gives_up.wait())
         try:
-            await asyncio.wait({reading, giving_up}, return_when=asyncio.FIRST_COMPLETED)
+            while (left := program.heard_at + patience - time.monotonic()) > 0:
+                done, _ = await asyncio.wait({reading, giving_up}, timeout=left, return_when=asyncio.FIRST_COMPLETED)
+                if done:
+                    break
+            else:
+                return Said(reader.speech.answer, f"it said nothing for {patience:g} s", is_retryable=True)
             if not reading.done():
                 return reader.said(0, "")
             return reader.said(reading.result(), program.last_words)
@@ -128,6 +143,17 @@ def _event(line: str) -> dict[str, object] | None:
         return as_object(json.loads(line))
     except (ValueError, RecursionError):
         return None
+
+
+def is_session_lost(error: str) -> bool:
+    """Whether an error of a program that was to continue a conversation means that it has none of that name.
+
+    Gemini CLI saves a conversation only after its first answer: one that a rate limit refused at once is not there.
+
+    >>> is_session_lost("Error: Session not found")
+    True
+    """
+    return _LOST.search(error) is not None
 
 
 def count(value: object) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import time
 
 from taskyard import children
 
@@ -33,6 +34,7 @@ class Program:
         self._process = process
         self._last_words = ""
         self.on_stderr: Callable[[str], None] | None = None  #: gets each line of stderr as it comes
+        self.heard_at = time.monotonic()  #: when it last printed a line
         self._watcher = watcher
         self._listening = asyncio.create_task(self._listen())
         self._over = asyncio.create_task(children.over(process))
@@ -56,6 +58,7 @@ class Program:
         """What it prints, a line each, whatever bytes they are."""
         assert self._process.stdout is not None
         async for line in lines_of(self._process.stdout):
+            self.heard_at = time.monotonic()
             yield line
 
     async def say(self, text: str, *, last: bool = False) -> None:
@@ -111,6 +114,7 @@ class Program:
     async def _listen(self) -> None:
         assert self._process.stderr is not None
         async for line in lines_of(self._process.stderr):
+            self.heard_at = time.monotonic()
             self._last_words = f"{self._last_words}{line}\n"[-_LAST_WORDS:]
             self._watcher.record({"type": "stderr", "text": line})
             if self.on_stderr is not None:

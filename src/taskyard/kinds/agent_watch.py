@@ -84,6 +84,11 @@ class Watch:
             self._goes_on()
         self._context.write(json.dumps({"at": now_ms(), **line}) + "\n")
 
+    def forget_session(self, why: str) -> None:
+        """The engine's program has lost the conversation: the turn starts a new one."""
+        self.session = None
+        self.record({"type": "note", "text": f"its conversation is lost, a new one starts: {why[:500]}"})
+
     def used_tool(self, name: str, given: Mapping[str, object]) -> None:
         """Count a tool, and remember what it was about."""
         self._goes_on()

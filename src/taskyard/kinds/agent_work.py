@@ -85,7 +85,11 @@ async def _turn(spec: Agent, engine: Engine, watch: Watch, turns: Turns, prompt:
 
     async def once(is_resumed: bool) -> Said:
         goes_on = is_resumed and (watch.session is not None or spec.engine != "command")
-        return await _once(spec, engine, watch, f"{RESUMED}\n\n{prompt}" if goes_on else prompt, cwd)
+        said = await _once(spec, engine, watch, f"{RESUMED}\n\n{prompt}" if goes_on else prompt, cwd)
+        if not (said.is_session_lost and is_resumed and spec.session is None and watch.session is not None):
+            return said  # a conversation that the caller named is not replaced by another
+        watch.forget_session(said.error)
+        return await _once(spec, engine, watch, prompt, cwd)
 
     return await turns.take(once)
 

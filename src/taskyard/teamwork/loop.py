@@ -318,17 +318,24 @@ class Loop:
         self._watch.begin(prompt, None if task is None else f"{self._office.list_name}/{task.id}")
         left = self._spec.task_timeout  # seconds; waiting for a rate limit takes none of them
 
-        async def once(is_resumed: bool) -> Said:
+        async def run(told: str, session: str | None) -> Said:
             nonlocal left
-            told, session = f"{self._intro}\n\n{prompt}", self._watch.session
-            if is_resumed and (session is not None or self._spec.engine != "command"):
-                told = f"{RESUMED}\n\n{told}"
             began = time.monotonic()
             try:
                 return await self._once(Turn(told, self._desk.who, task, self._watch, session), left)
             finally:
                 self._watch.end_run()
                 left = None if left is None else max(left - (time.monotonic() - began), 0.001)
+
+        async def once(is_resumed: bool) -> Said:
+            told, session = f"{self._intro}\n\n{prompt}", self._watch.session
+            if is_resumed and (session is not None or self._spec.engine != "command"):
+                told = f"{RESUMED}\n\n{told}"
+            said = await run(told, session)
+            if session is None or not said.is_session_lost:
+                return said
+            self._watch.forget_session(said.error)
+            return await run(f"{self._intro}\n\n{prompts.afresh(task, prompt)}", None)
 
         try:
             said = await self._turns.take(once)

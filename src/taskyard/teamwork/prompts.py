@@ -38,6 +38,13 @@ def for_plan(task: Task, feedback: str = "") -> str:
     )
 
 
+def afresh(task: Task | None, prompt: str) -> str:
+    """The prompt for a new conversation, where the one about the task is lost."""
+    if task is None or prompt.startswith(about := _about(task)):
+        return prompt
+    return f"{about}\n\nYou worked on it before; that conversation is lost.\n\n{prompt}"
+
+
 def refused(task: Task, why: str) -> str:
     """To go on, since what was done does not count as done."""
     again = f"See to it, then end with your report. {HOW_TO_FAIL}"

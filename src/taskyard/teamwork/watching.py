@@ -106,6 +106,11 @@ class Watch:
         with contextlib.suppress(TaskyardError):
             note_limit(self._context.home, self._account.key, seconds, provider=provider, reason=why)
 
+    def forget_session(self, why: str) -> None:
+        """The engine's program has lost the conversation: the turn starts a new one."""
+        self.session = None
+        self.record({"type": "note", "text": f"its conversation is lost, a new one starts: {why[:500]}"})
+
     def end_run(self) -> None:
         """Its engine has ended: whatever is to be waited for now, it does not wait by itself."""
         self._waits_itself = False

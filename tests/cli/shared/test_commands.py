@@ -11,6 +11,7 @@ import pytest
 
 from support.cli import taskyard
 from support.ended_jobs import end_job
+from support.repo import git_folder
 from taskyard import paths
 from taskyard.cli.complete import candidates
 from taskyard.database.pool import database
@@ -22,7 +23,7 @@ pytestmark = pytest.mark.req("X-01", "T-05")
 def shared(address: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> str:
     """A project whose lists are in a database."""
     monkeypatch.setenv("TASKYARD_STORE", address)
-    (tmp_path / "project" / ".git").mkdir(parents=True)
+    git_folder(tmp_path / "project")
     monkeypatch.chdir(tmp_path / "project")
     for words in (("Write: the notes", "--label", "docs"), ("Ship it", "--owner", "ada"), ("Old",)):
         assert taskyard("task", "add", *words, "--list", "x").code == 0

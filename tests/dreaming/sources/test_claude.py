@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from support.repo import git_folder
 from taskyard import paths
 from taskyard.dreaming.memory import claude_project
 from taskyard.dreaming.sources.claude import ClaudeSessions
@@ -20,7 +21,7 @@ def test_sessions_of_the_project_and_of_where_we_are_count_and_those_of_sub_agen
 ) -> None:
     inside = tmp_path / "project" / "src"
     inside.mkdir(parents=True)
-    (tmp_path / "project" / ".git").mkdir()
+    git_folder(tmp_path / "project")
     said = json.dumps({"type": "user", "message": {"content": "Never push on Fridays."}})
     for place in (tmp_path / "project", inside, tmp_path / "other"):
         folder = Path(claude_project(str(place), os.environ))

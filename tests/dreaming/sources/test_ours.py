@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from support.repo import git_folder
 from taskyard import paths
 from taskyard.dreaming.sources.ours import AgentJobs
 from taskyard.dreaming.sources.source import Project
@@ -18,7 +19,7 @@ from taskyard.runtime.jobs import Jobs
 @pytest.mark.req("K-07")
 def test_an_agent_of_this_project_is_a_session_and_no_other_job_is(tmp_path: Path) -> None:
     here, elsewhere = tmp_path / "here", tmp_path / "elsewhere"
-    (here / ".git").mkdir(parents=True)
+    git_folder(here)
     (here / "src").mkdir()
     elsewhere.mkdir()
     home = paths.home()

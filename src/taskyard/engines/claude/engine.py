@@ -21,6 +21,7 @@ from taskyard import config
 from taskyard.engines.claude import arguments, permission
 from taskyard.engines.claude.stream import Stream
 from taskyard.engines.engine import Said
+from taskyard.engines.json_lines import is_session_lost
 from taskyard.engines.process import Program
 from taskyard.shapes import as_object
 
@@ -72,6 +73,9 @@ class Claude:
             finally:
                 await run.close()
                 self._session = run.stream.session or session
+            if said is not None and session and not run.stream.session and is_session_lost(said.error):
+                self._session = None
+                return said._replace(is_session_lost=True)
             return said if said is not None else await _cut(program)
 
 
