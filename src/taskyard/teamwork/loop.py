@@ -226,6 +226,8 @@ class Loop:
             answer = await self._asked(prompts.question(task, said.refused, said.text))
             if answer is None or _is_no(answer):
                 return said
+            if _is_accepted(answer):
+                return said._replace(refused=())
             said = await self._turn(prompts.permitted(task, said.refused, answer), task)
         return said
 
@@ -368,6 +370,11 @@ class Loop:
 def _is_no(answer: str) -> bool:
     """Whether a person does not want a task tried again."""
     return answer.strip().strip(".!`'\"").lower() in ("fail", "no", "n", "deny", "denied", "abort", "give up")
+
+
+def _is_accepted(answer: str) -> bool:
+    """Whether a person takes the work as it is, although something was refused."""
+    return answer.strip().strip(".!`'\"").lower() in ("done", "accept", "accepted")
 
 
 def _is_cancelled() -> bool:

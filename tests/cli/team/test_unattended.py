@@ -17,6 +17,7 @@ from support import quota_agent
 from support.cli import Ran, process
 from support.cli import taskyard as command_line
 from support.crews import members, nothing_is_left, plan
+from support.jobs import kill_keeper
 from support.quota_agent import requests
 from support.wait import until
 
@@ -134,6 +135,21 @@ def test_a_person_who_does_not_permit_it_sets_the_task_aside_with_the_reason(tmp
     assert isinstance(reason, dict) and reason["count"] == 1 and held is True
 
 
+@pytest.mark.req("Q-03")
+def test_a_person_accepts_the_work_of_a_turn_in_which_a_tool_was_refused(tmp_path: Path, provider: Path) -> None:
+    (provider / "read_only").touch()
+    with Lead(tmp_path, up(tmp_path, provider)) as lead:
+        until(lambda: "asks: Task #1" in lead.err, timeout=30, what="the lead says that a member asks")
+        [asking] = [job for job in members() if job["needs_input"]]
+        assert "It reports: I could not write the file." in lead.err
+        (provider / "read_only").unlink()
+        command_line("send", str(asking["id"]), "done")
+        done = lead.ended()
+    assert (done.code, done.data["tasks"]) == (0, {"total": 6, "done": 6}), done
+    assert failures() == []
+    assert [line[2] for line in requests(provider)] == ["refused"] + ["done"] * 5  # no second turn for the first
+
+
 @pytest.mark.req("M-04")
 def test_a_task_that_its_agent_reports_as_failed_is_not_done(tmp_path: Path, provider: Path) -> None:
     (provider / "fails").write_text("1")
@@ -210,6 +226,59 @@ def test_a_member_killed_while_it_waits_is_replaced_by_one_that_waits_as_well(tm
     assert len([line for line in requests(provider) if line[2] == "limited"]) <= 2
     assert all(float(line[3]) >= lifted for line in requests(provider)[-4:]), requests(provider)
     nothing_is_left("six")
+
+
+@pytest.mark.req("Q-01", "B-08")
+def test_a_member_whose_supervisor_is_killed_while_it_waits_is_replaced_and_no_attempt_is_counted(
+    tmp_path: Path, provider: Path
+) -> None:
+    limit(provider, after=2, seconds=5.0)
+    with Lead(tmp_path, up(tmp_path, provider)) as lead:
+        until(waiting, timeout=45, what="a member waits")
+        killed = [job["id"] for job in waiting()]
+        for job_id in killed:
+            kill_supervisor(str(job_id))
+        until(lambda: not {job["id"] for job in members()} & set(killed), timeout=30, what="they are gone")
+        done = lead.ended()
+    assert (done.code, done.data["tasks"], done.data["died"]) == (0, {"total": 6, "done": 6}, len(killed)), done
+    ends = [command_line("wait", str(job_id), "--json").data for job_id in killed]
+    assert {(end["status"], end["cause"]) for end in ends} == {("failed", "lost")}
+    lifted = float((provider / "limited").read_text())
+    assert len([line for line in requests(provider) if line[2] == "limited"]) <= 2, requests(provider)
+    assert all(float(line[3]) >= lifted for line in requests(provider)[-4:]), requests(provider)
+    assert failures() == []
+    nothing_is_left("six")
+
+
+@pytest.mark.req("Q-01", "B-08")
+def test_an_agent_whose_supervisor_is_killed_while_it_waits_is_lost_and_goes_on_after_the_same_limit(
+    tmp_path: Path, provider: Path
+) -> None:
+    limit(provider, after=0, seconds=6.0)
+    agent = shlex.join([sys.executable, quota_agent.__file__, str(provider)])
+    job_id = command_line("agent", "-d", "Do task #7", "--command", agent).out.strip()
+
+    def shown() -> dict[str, object]:
+        return next((job for job in command_line("ps", "--json").data if job["id"] == job_id), {})
+
+    until(lambda: shown().get("rate_limited"), timeout=30, what="it waits")
+    pid = int(str(shown()["pid"]))
+    kill_supervisor(job_id)
+    lost = command_line("wait", job_id, "--json").data
+    assert (lost["status"], lost["cause"], lost["attempt"]) == ("failed", "lost", 1)
+    until(lambda: not os.path.exists(f"/proc/{pid}"), timeout=10, what="nothing of it is left")
+
+    resumed = process("agent", "Go on", "--resume", job_id, "--json")
+
+    assert (resumed.code, resumed.data["status"], resumed.data["attempt"]) == (0, "completed", 1), resumed
+    lifted = float((provider / "limited").read_text())
+    assert [line[2] for line in requests(provider)] == ["limited", "done"]
+    assert float(requests(provider)[-1][3]) >= lifted
+
+
+def kill_supervisor(job_id: str) -> None:
+    with taskyard.open(is_person=True) as yard:
+        kill_keeper(yard.jobs, yard.jobs.get(job_id))
 
 
 @pytest.mark.req("Q-01")
