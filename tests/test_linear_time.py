@@ -11,6 +11,8 @@ import pytest
 
 from taskyard.errors import TaskyardError
 from taskyard.names import nearest
+from taskyard.runtime.output_text import TerminalText
+from taskyard.tasklist.formats.markdown_format import from_markdown
 from taskyard.workflows import expressions, reading
 
 #: Seconds of processor time for the longest text that is taken. Quadratic ones took 4 to 150.
@@ -28,6 +30,18 @@ def _step(**more: object) -> dict[str, object]:
 def _everyone_needs_everyone() -> dict[str, object]:
     ids = [f"s{at}" for at in range(400)]
     return {"steps": [_step(id=each, needs=ids[:at], run="${{ steps.s0.status }}") for at, each in enumerate(ids)]}
+
+
+def _fed(piece: str) -> None:
+    """An output that comes in pieces, as a screen is given it."""
+    text = TerminalText(colours=False)
+    for _ in range(400):
+        text.feed(piece.encode())
+
+
+def _nested(items: int, lines: int) -> str:
+    """A checklist `items` deep, with text below the first of them."""
+    return "\n".join(" " * depth + "- [ ] a" for depth in range(items)) + "\n  x" * lines
 
 
 HOSTILE: dict[str, Callable[[], object]] = {
@@ -52,6 +66,12 @@ HOSTILE: dict[str, Callable[[], object]] = {
     "nested mappings": lambda: reading.parsed("steps: " + "{" * 500_000),
     "an unknown key": lambda: _workflow({"x" * 900_000: 1}),
     "a condition": lambda: _workflow({"steps": [_step(**{"if": "(" * 900_000})]}),
+    "strings of a terminal that end together": lambda: _fed("\x90" * 4_000 + "\x07"),
+    "strings of a terminal before an escape": lambda: _fed("\x90" * 4_000 + "\x1b[0m."),
+    "parameters without an end": lambda: _fed("\x9b" + "0" * 4_000 + "é"),
+    "a checkbox with many labels": lambda: from_markdown("- [ ] a" + " · label b" * 50_000),
+    "text far above where a checklist is": lambda: from_markdown(_nested(1_500, 50_000)),
+    "a line of spaces": lambda: from_markdown("- [ ]" + " " * 1_000_000 + "."),
     "names alike": lambda: nearest("a" * 200, [f"{'a' * 190}{at}" for at in range(500)]),
 }
 

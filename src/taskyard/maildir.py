@@ -22,6 +22,7 @@ from taskyard.clock import now_ms
 from taskyard.disk import files
 from taskyard.instances import instance_alive
 from taskyard.names import folder_name
+from taskyard.plain_file import create_plain
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -40,8 +41,6 @@ _ABANDONED = 36 * 3600
 _LENGTHS = (message_ids.LENGTH, message_ids.LENGTH + len(AGAIN))
 
 _UNTIL = "until-"
-
-_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 class Box:
@@ -97,7 +96,7 @@ class Box:
         """Store a message, whole or not at all; False if the box takes no mail."""
         temporary = f"{self._half}/{message_id}"
         try:
-            fd = os.open(temporary, _NEW, 0o600)
+            fd = create_plain(temporary)
         except FileNotFoundError:
             return False
         except OSError as error:

@@ -4,7 +4,13 @@ import os
 from pathlib import Path
 
 import pytest
+from a2a.client import Client
+from a2a.client.errors import A2AClientError
+from a2a.types.a2a_pb2 import TaskState
+from a2a.utils.errors import A2AError
 
+from support import a2a_places as a2a
+from support.a2a_places import OurServer
 from taskyard.a2a_server.letters import MOST, Letters, new
 from taskyard.errors import StorageError, UsageError
 from taskyard.runtime.folder import JobFolder
@@ -56,3 +62,41 @@ def test_a_link_in_its_place_is_not_followed(folder: JobFolder, tmp_path: Path) 
     with pytest.raises(StorageError):
         Letters(folder).done("one")
     assert target.read_text() == ""
+
+
+@pytest.mark.req("X-02")
+@pytest.mark.parametrize("node", ["a pipe", "a link", "a huge file", "a folder"])
+def test_the_server_answers_whatever_another_program_put_in_their_place(
+    server: OurServer, tmp_path: Path, node: str
+) -> None:
+    target = tmp_path / "target"
+    target.write_text("")
+
+    def put(path: str) -> None:
+        if node == "a pipe":
+            os.mkfifo(path)
+        elif node == "a link":
+            os.symlink(target, path)
+        elif node == "a folder":
+            os.mkdir(path)
+        else:
+            Path(path).touch()
+            os.truncate(path, 1 << 40)
+
+    async def body(client: Client) -> None:
+        task = await a2a.begun(client, "/ask Which one?\nThank you.")
+        await a2a.until(client, task.id, lambda task: task.status.state == TaskState.TASK_STATE_INPUT_REQUIRED)
+        put(f"{server.yard.home}/jobs/{task.id}/a2a.jsonl")
+        with pytest.raises((A2AError, A2AClientError)):
+            await a2a.begun(client, "The blue one", task_id=task.id)
+        other = await a2a.begun(client, "done")
+        await a2a.until(client, other.id, a2a.is_over)
+
+    server.talk(body)
+    assert target.read_text() == ""
+
+
+def test_a_pipe_in_its_place_keeps_no_writer_waiting(folder: JobFolder) -> None:
+    os.mkfifo(f"{folder.path}/a2a.jsonl")
+    with pytest.raises(StorageError, match="named pipe"):
+        Letters(folder).done("one")

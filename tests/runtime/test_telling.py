@@ -220,11 +220,11 @@ def test_the_stream_is_private(jobs: Jobs) -> None:
 def test_two_may_tell_the_first_event_ever_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     opened = os.open
 
-    def too_late(path: str, *how: int) -> int:
+    def too_late(path: str, *how: int, dir_fd: int | None = None) -> int:
         if path.endswith("/0.jsonl") and not os.path.isdir(os.path.dirname(path)):
             os.mkdir(os.path.dirname(path), 0o700)  # another one makes it, between our look and our complaint
             raise FileNotFoundError(errno.ENOENT, "not there", path)
-        return opened(path, *how)
+        return opened(path, *how, dir_fd=dir_fd)
 
     folder = job_folder(str(tmp_path))
     monkeypatch.setattr(os, "open", too_late)

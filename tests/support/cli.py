@@ -72,7 +72,11 @@ def start(*words: str, stdout: int | None = subprocess.PIPE) -> subprocess.Popen
 
 
 def process(*words: str, timeout: float = LONGEST) -> Ran:
-    """Run a command line as a process of its own."""
-    child = start(*words)
-    out, err = child.communicate(timeout=timeout)
+    """Run a command line as a process of its own; one that is not over in time is killed, and fails the test."""
+    with start(*words) as child:
+        try:
+            out, err = child.communicate(timeout=timeout)
+        except BaseException:
+            child.kill()
+            raise
     return Ran(child.returncode, out, err)

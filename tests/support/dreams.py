@@ -59,7 +59,7 @@ class Memory:
         self.side.make()
         os.utime(self.side.lock, ns=(PRIOR, PRIOR))
         self._programs = root
-        folder = Path(claude_project(str(self.project), os.environ))
+        self.sessions = folder = Path(claude_project(str(self.project), os.environ))
         folder.mkdir(parents=True, exist_ok=True)
         for number in range(sessions):
             line = json.dumps({"type": "user", "message": {"content": f"use tabs ({number})"}})

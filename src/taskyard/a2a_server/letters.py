@@ -15,6 +15,7 @@ import os
 from taskyard.clock import now_ms
 from taskyard.disk import files
 from taskyard.errors import UsageError
+from taskyard.plain_file import open_plain
 from taskyard.runtime.folder import JobFolder
 from taskyard.shapes import as_object
 from taskyard.typed import NamedTuple
@@ -68,9 +69,8 @@ class Letters:
         self._append({"id": letter_id, "refused": True})
 
     def _append(self, entry: dict[str, object]) -> None:
-        how = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
         try:
-            fd = os.open(self._path, how, 0o600)
+            fd = open_plain(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
         except OSError as error:
             raise files.storage_error(self._path, error) from error
         try:

@@ -12,12 +12,10 @@ import os
 import stat
 
 from taskyard.errors import Damaged, StorageError
-from taskyard.plain_file import NotPlain, open_plain
+from taskyard.plain_file import NotPlain, create_plain, open_plain
 
 #: No record of ours comes near this; a larger file is somebody's mistake or trap.
 LARGEST_RECORD = 4 * 1024 * 1024
-
-_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 _WHY = {
     errno.ENOSPC: "the disk is full",
@@ -102,7 +100,7 @@ def create(path: str, data: bytes, *, mode: int = 0o600, sync: bool = False) -> 
         StorageError: the disk refused; then nothing is left behind.
     """
     try:
-        fd = os.open(path, _NEW, mode)
+        fd = create_plain(path, mode)
     except FileExistsError:
         raise
     except OSError as error:

@@ -13,6 +13,7 @@ from _thread import allocate_lock
 
 from taskyard.disk import files
 from taskyard.errors import StorageError
+from taskyard.plain_file import create_plain
 from taskyard.typed import NamedTuple
 
 #: Kept in memory of both streams together: whole for nearly every hook, and no burden for a program that runs many.
@@ -29,8 +30,6 @@ _PIECE = 150
 
 #: Stands before each line of stderr in the file.
 STDERR_MARK = b"[stderr] "
-
-_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 class ReadBack(NamedTuple):
@@ -122,7 +121,7 @@ class Spill:
         self.is_spilled = True
         try:
             files.make_private_folder(os.path.dirname(self.path))
-            self._fd = os.open(self.path, _NEW, 0o600)
+            self._fd = create_plain(self.path, flags=os.O_WRONLY | os.O_APPEND)
         except OSError as error:
             self._lose(error)
         except StorageError as error:

@@ -13,6 +13,7 @@ from itertools import islice
 
 from taskyard.disk.files import storage_error, write_all
 from taskyard.errors import StorageError, shown
+from taskyard.plain_file import NotPlain, create_plain, open_plain
 from taskyard.typed import NamedTuple
 
 TYPE_CHECKING = False
@@ -29,8 +30,6 @@ _DEEPEST = 32
 FILE, FOLDER, LINK = "file", "folder", "link"
 
 _DIR = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-_READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _CHUNK = 1 << 20
 
 
@@ -155,13 +154,14 @@ class _Walk:
         import hashlib
 
         hashed, size = hashlib.sha256(), 0
-        fd = os.open(name, _READ, dir_fd=here)
+        try:
+            fd = open_plain(name, dir_fd=here)
+        except NotPlain as error:
+            raise StorageError(self.root, f"{shown(path)} in it changed while it was read") from error
         try:
             seen = os.fstat(fd)
-            if not stat.S_ISREG(seen.st_mode):
-                raise StorageError(self.root, f"{shown(path)} in it changed while it was read")
             mode = stat.S_IMODE(seen.st_mode) & 0o777
-            copied = None if there is None else os.open(name, _NEW, mode, dir_fd=there)
+            copied = None if there is None else create_plain(name, mode, dir_fd=there)
             try:
                 while chunk := os.read(fd, _CHUNK):
                     size += len(chunk)

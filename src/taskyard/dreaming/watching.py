@@ -17,6 +17,7 @@ from taskyard.clock import now_ms
 from taskyard.disk.files import write_all
 from taskyard.dreaming import trees
 from taskyard.engines.progress import Progress
+from taskyard.plain_file import open_plain
 from taskyard.runtime.folder import TRANSCRIPT
 from taskyard.turn import LimitFlag
 
@@ -151,8 +152,14 @@ class DreamWatch:
 
 
 def note(context: JobContext, text: str) -> None:
-    """The last line of the transcript: what came of it, for people."""
-    transcript = _open_transcript(context)
+    """Write the last line of the transcript: what came of it, for people.
+
+    The memory has changed by then, or not: a transcript that was replaced or cannot be written changes nothing of that.
+    """
+    try:
+        transcript = _open_transcript(context)
+    except OSError:
+        return
     try:
         write_all(transcript, _line({"type": "note", "for": "people", "text": text}))
     finally:
@@ -160,8 +167,7 @@ def note(context: JobContext, text: str) -> None:
 
 
 def _open_transcript(context: JobContext) -> int:
-    flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC
-    return os.open(f"{context.folder}/{TRANSCRIPT}", flags, 0o600)
+    return open_plain(f"{context.folder}/{TRANSCRIPT}", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
 
 
 def _line(line: Mapping[str, object]) -> bytes:

@@ -15,6 +15,7 @@ import re
 from taskyard.engines import own_server
 from taskyard.engines.engine import Said
 from taskyard.engines.json_lines import Reader, count, run
+from taskyard.plain_file import open_plain
 from taskyard.shapes import as_list, as_object, as_text
 
 TYPE_CHECKING = False
@@ -178,7 +179,7 @@ def _records(brief: Brief, thread: str) -> Iterator[dict[str, object]]:
     pattern = os.path.join(glob.escape(home), "sessions", "*", "*", "*", f"rollout-*-{glob.escape(thread)}.jsonl")
     for path in sorted(glob.glob(pattern))[-1:]:
         try:
-            with open(path, "rb") as file:
+            with os.fdopen(open_plain(path), "rb") as file:
                 file.seek(max(os.fstat(file.fileno()).st_size - _LONGEST_TAIL, 0))
                 lines = file.read(_LONGEST_TAIL).split(b"\n")
         except OSError:

@@ -21,6 +21,7 @@ from taskyard.clock import elapsed
 from taskyard.disk.files import make_private_folder
 from taskyard.disk.kernel_lock import RangeLock, is_held
 from taskyard.disk.processes import open_descriptors, proc_folder
+from taskyard.plain_file import read_plain
 from taskyard.runtime.keeper.signals import ALL
 
 TYPE_CHECKING = False
@@ -82,8 +83,7 @@ def summon(home: str, store: str) -> bool:
 def _made_way(path: str, store: str) -> bool:
     """Whether the relay that works does so for another database, and has ended now, as it was told."""
     try:
-        with open(path, "rb") as file:
-            written = file.read(200)
+        written = read_plain(path, most=200)
         pid = int(written.split(b"\n")[0])
         with open(f"{proc_folder(str(pid))}/cmdline", "rb") as file:
             words = file.read().split(b"\0")

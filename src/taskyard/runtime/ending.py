@@ -17,12 +17,12 @@ from __future__ import annotations
 import errno
 import json
 import os
-import stat
 
 from taskyard.disk import files
 from taskyard.errors import Damaged, StorageError
 from taskyard.maildir import Box
 from taskyard.message_ids import is_id
+from taskyard.plain_file import open_plain
 from taskyard.runtime import telling
 from taskyard.runtime.folder import JobFolder, forget_living, outbox
 from taskyard.runtime.job_hooks import tell_hooks
@@ -147,12 +147,12 @@ def _written(data: bytes, reserved: str, target: str) -> str:
 def _fill(path: str, data: bytes) -> bool:
     """Write `data` into a file of ours that has no other name; False if there is no such file."""
     try:
-        fd = os.open(path, os.O_WRONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        fd = open_plain(path, os.O_WRONLY)
     except OSError:
         return False
     try:
         found = os.fstat(fd)
-        if not stat.S_ISREG(found.st_mode) or found.st_nlink != 1 or found.st_uid != os.geteuid():
+        if found.st_nlink != 1 or found.st_uid != os.geteuid():
             return False
         os.ftruncate(fd, 0)
         files.write_all(fd, data)

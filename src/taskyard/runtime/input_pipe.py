@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import os
 import select
-import stat
+
+from taskyard.plain_file import open_pipe
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -20,18 +21,17 @@ if TYPE_CHECKING:
 MOST = 65536
 
 _NAME = "input"
-_OPEN = os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 def make(folder: int) -> tuple[int, int]:
     """A pipe in an open folder of a job, for its command and its keeper: what is read from, and what is written to."""
     try:
         os.mkfifo(_NAME, 0o600, dir_fd=folder)
-        reader = os.open(_NAME, os.O_RDONLY | _OPEN, dir_fd=folder)
+        reader = open_pipe(_NAME, os.O_RDONLY, dir_fd=folder)
     except OSError:  # no room, or something is in its place: then everything goes through the keeper
         reader, writer = os.pipe2(os.O_CLOEXEC)
     else:
-        writer = os.open(_NAME, os.O_WRONLY | _OPEN, dir_fd=folder)
+        writer = open_pipe(_NAME, os.O_WRONLY, dir_fd=folder)
     os.set_blocking(reader, True)  # as every command expects
     os.set_blocking(writer, False)  # one who does not read must not stop its keeper
     return reader, writer
@@ -56,7 +56,7 @@ class InputPipe:
         """Hand over what the command takes now; what is left, or None if nothing leads to it (any more)."""
         try:
             if self.fd is None:
-                self.fd = _opened(self._path)
+                self.fd = open_pipe(self._path, os.O_WRONLY)
             while data:
                 data = data[os.write(self.fd, data[:MOST]) :]
         except BlockingIOError:
@@ -80,11 +80,3 @@ class InputPipe:
         if self.fd is not None:
             os.close(self.fd)
             self.fd = None
-
-
-def _opened(path: str) -> int:
-    fd = os.open(path, os.O_WRONLY | _OPEN)
-    if stat.S_ISFIFO(os.fstat(fd).st_mode):
-        return fd
-    os.close(fd)
-    raise OSError(f"{path} is no pipe")

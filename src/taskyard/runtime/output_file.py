@@ -13,10 +13,10 @@ import errno
 import json
 import os
 import re
-import stat
 
 from taskyard.disk import files
 from taskyard.errors import Damaged, StorageError
+from taskyard.plain_file import open_plain
 from taskyard.runtime.folder import TRANSCRIPT
 from taskyard.runtime.liveness import keeper_of
 from taskyard.runtime.records import end_from_json
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from taskyard.runtime.model import End
 
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-_FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 #: Kinds whose output is a link to their transcript. A link in any other job's folder was planted.
 _LINKED = frozenset({"local_agent", "in_process_teammate"})
@@ -186,7 +185,7 @@ def _open_below(parent: int | None, name: str, path: str) -> int | None:
 
 def _open_file(place: int, folder: JobFolder, transcripts: str | None) -> int | None:
     try:
-        fd = os.open("output", _FILE, dir_fd=place)
+        fd = open_plain("output", dir_fd=place)
     except FileNotFoundError:
         return None
     except OSError as error:
@@ -196,11 +195,7 @@ def _open_file(place: int, folder: JobFolder, transcripts: str | None) -> int | 
         if linked is None:
             return None
         fd = linked
-    found = os.fstat(fd)
-    if not stat.S_ISREG(found.st_mode):
-        os.close(fd)
-        raise StorageError(folder.output, "it is no plain file")
-    if not found.st_size and _is_unlinked(place):
+    if not os.fstat(fd).st_size and _is_unlinked(place):
         os.close(fd)
         return _walk(folder.path, [], TRANSCRIPT, folder.output)
     return fd
@@ -235,7 +230,7 @@ def _walk(root: str, between: list[str], name: str, shown: str) -> int | None:
     if here is None:
         return None
     try:
-        return os.open(name, _FILE, dir_fd=here)
+        return open_plain(name, dir_fd=here)
     except FileNotFoundError:
         return None
     except OSError as error:
@@ -255,7 +250,7 @@ def _end_in(place: int) -> End | None:
 
 def _record_in(place: int, name: str) -> dict[str, object] | None:
     try:
-        fd = os.open(name, _FILE, dir_fd=place)
+        fd = open_plain(name, dir_fd=place)
     except OSError:
         return None
     try:

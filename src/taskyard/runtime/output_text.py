@@ -81,7 +81,7 @@ class TerminalText:
 
     def _made_safe(self, text: str, *, is_last: bool) -> str:
         self._held = ""
-        found = None if is_last else _UNFINISHED.search(text, max(len(text) - _LONGEST_ESCAPE, 0))
+        found = None if is_last else _UNFINISHED.search(text, _last_start(text))
         if found is not None:
             text, self._held = text[: found.start()], text[found.start() :]
         return self._cleaned(text)
@@ -99,6 +99,18 @@ class TerminalText:
             return ""
         self._is_coloured = colour not in (_RESET, "\x1b[m")
         return colour
+
+
+def _last_start(text: str) -> int:
+    """Where the first sequence that may go on behind `text` can begin.
+
+    None goes on past a bell, the end of a string, a line break or another escape, except an escape at the very end.
+    A search from there meets no character twice.
+    """
+    start = max(len(text) - _LONGEST_ESCAPE, 0)
+    ended = max(text.rfind(end, start) for end in "\x07\x9c\n")
+    escape = text.rfind("\x1b", start, len(text) - 1)
+    return max(start, ended + 1, escape)
 
 
 def for_terminal(data: bytes, *, colours: bool = False) -> str:

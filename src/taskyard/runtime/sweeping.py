@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import os
-import stat
 
 from taskyard.disk.files import storage_error
+from taskyard.plain_file import open_plain
 
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-_FILE = os.O_WRONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 #: `st_blocks` counts in these, whatever the file system's own blocks are.
 _BLOCK = 512
@@ -122,12 +121,11 @@ def _emptied(folder: int) -> list[str]:
 def _empty(name: str, folder: int) -> None:
     """Free the blocks of a plain file that has no other name; another name means that somebody keeps it."""
     try:
-        fd = os.open(name, _FILE, dir_fd=folder)
+        fd = open_plain(name, os.O_WRONLY, dir_fd=folder)
     except OSError:
         return  # a link, a pipe, a socket: nothing to free
     try:
-        found = os.fstat(fd)
-        if stat.S_ISREG(found.st_mode) and found.st_nlink == 1:
+        if os.fstat(fd).st_nlink == 1:
             os.ftruncate(fd, 0)
     finally:
         os.close(fd)

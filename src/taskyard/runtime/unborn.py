@@ -14,12 +14,11 @@ import time
 
 from taskyard.clock import elapsed
 from taskyard.disk import files
-from taskyard.plain_file import open_plain
+from taskyard.plain_file import create_plain, open_plain
 from taskyard.runtime.folder import JobFolder, living_folder
 
 _FLOCK = struct.Struct("hhqqi4x")
 _ASK = _FLOCK.pack(fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0)
-_NEW = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 #: A keeper locks its name, and then builds its job, within milliseconds; seconds after which one that does neither is
 #: dead, and seconds after which we stop waiting for one that lives.
@@ -49,7 +48,7 @@ def settle(home: str, job_id: str) -> bool:
 def _take(folder: JobFolder) -> bool:
     """Have the name under which the job would be born; False if somebody has it."""
     try:
-        os.close(os.open(folder.living, _NEW, 0o600))
+        os.close(create_plain(folder.living))
     except FileExistsError:
         return False
     except OSError as error:

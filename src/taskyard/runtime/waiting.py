@@ -12,6 +12,7 @@ import select
 import time
 
 from taskyard.errors import BadValue
+from taskyard.plain_file import open_pipe
 from taskyard.runtime.folder import JobFolder
 from taskyard.runtime.liveness import keeper_of
 from taskyard.runtime.looking import look
@@ -119,7 +120,7 @@ def watch(folder: JobFolder) -> Watched | None:
 def _opened(folder: JobFolder) -> int | None:
     """Our end of the control pipe; None if nobody reads it."""
     try:
-        return os.open(folder.control, os.O_WRONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
+        return open_pipe(folder.control, os.O_WRONLY)
     except OSError:
         return None
 

@@ -7,6 +7,7 @@ import os
 import stat
 
 from taskyard.dreaming.sources.source import Session, Told
+from taskyard.plain_file import open_plain
 from taskyard.shapes import as_list, as_object, as_text
 
 TYPE_CHECKING = False
@@ -19,8 +20,6 @@ LONGEST_LINE = 1_000_000
 
 #: Files of one folder that are looked at.
 MOST_FILES = 20_000
-
-_FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 
 def files_in(folder: str) -> Iterator[Session]:
@@ -90,14 +89,11 @@ def _block(raw: object) -> str:
 
 def _bytes(path: str) -> tuple[bytes, bool]:
     try:
-        fd = os.open(path, _FILE)
+        fd = open_plain(path)
     except OSError:
         return b"", False
     try:
-        seen = os.fstat(fd)
-        if not stat.S_ISREG(seen.st_mode):
-            return b"", False
-        start = max(0, seen.st_size - MOST_READ)
+        start = max(0, os.fstat(fd).st_size - MOST_READ)
         parts, at = list[bytes](), start
         while at < start + MOST_READ and (chunk := os.pread(fd, min(1 << 20, start + MOST_READ - at), at)):
             parts.append(chunk)

@@ -14,6 +14,7 @@ import os
 from taskyard.disk import files
 from taskyard.errors import StorageError
 from taskyard.maildir import Box
+from taskyard.plain_file import create_plain, open_pipe
 from taskyard.runtime import telling
 from taskyard.runtime.folder import TRANSCRIPT, JobFolder, is_there, living_folder, outbox
 from taskyard.runtime.keeper import kernel
@@ -24,7 +25,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-_NEW = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 #: Bytes for the end, the notice, a first outbox with its folders and the key, a block each, and some to spare.
 _LAST_WORDS = 65536
@@ -85,19 +85,19 @@ class Born:
         # A POSIX lock: no child inherits it, and it tells its holder's number. It would be lost if we closed
         # any descriptor of this file, so nobody else in this process ever opens it. Opened by its name among the
         # living: whoever follows that folder hears of our death, as the kernel closes the file then.
-        self._lock = os.open(folder.living, _NEW, 0o600)
+        self._lock = create_plain(folder.living, flags=os.O_RDWR)
         fcntl.lockf(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         self._keep_room()
         os.mkdir(half, 0o700)
         os.link(folder.living, f"{half}/keeper.lock")
         os.mkfifo(f"{half}/control", 0o600)
         # For both ways, so that it never ends: writers come and go.
-        self.control = os.open(f"{half}/control", os.O_RDWR | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
+        self.control = open_pipe(f"{half}/control", os.O_RDWR)
         self.output = self._make_output(half, transcript=transcript)
         if arguments is not None:
             files.create(f"{half}/arguments.json", _encoded({"type": self.record["type"], "arguments": arguments}))
         for reserved in (folder.reserved_end, folder.reserved_notice):
-            os.close(os.open(f"{half}/{os.path.basename(reserved)}", _NEW, 0o600))
+            os.close(create_plain(f"{half}/{os.path.basename(reserved)}"))
         files.create(f"{half}/job.json", _encoded(self.record))
         self.descriptor = os.open(half, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         os.rename(half, folder.path)
@@ -115,13 +115,13 @@ class Born:
     def _make_output(self, half: str, *, transcript: bool) -> int:
         """The file to write to. Where no link can be made an agent has an empty output, and its record says so."""
         if not transcript:
-            return os.open(f"{half}/output", _NEW | os.O_APPEND, 0o600)
+            return create_plain(f"{half}/output", flags=os.O_RDWR | os.O_APPEND)
         self.printed = self.folder.transcript
-        made = os.open(f"{half}/{TRANSCRIPT}", _NEW | os.O_APPEND, 0o600)
+        made = create_plain(f"{half}/{TRANSCRIPT}", flags=os.O_RDWR | os.O_APPEND)
         try:
             os.symlink(TRANSCRIPT, f"{half}/output")
         except OSError:
-            os.close(os.open(f"{half}/output", _NEW, 0o600))
+            os.close(create_plain(f"{half}/output"))
             self.record["isUnlinked"] = True
         return made
 

@@ -8,6 +8,7 @@ import time
 from taskyard.clock import now_ms
 from taskyard.disk import files
 from taskyard.errors import StorageError
+from taskyard.plain_file import create_plain
 from taskyard.runtime import ending, news, sinks, telling
 from taskyard.runtime.keeper.growth import SECTOR
 from taskyard.runtime.keeper.idle import Rest
@@ -199,7 +200,7 @@ def _compacted(born: Born, end: End) -> End:
         header = b"\n" + header
     temporary = f"{born.printed}.{os.getpid()}.tmp"
     try:
-        fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+        fd = create_plain(temporary)
         try:
             _copy(born.output, fd, 0, head)
             files.write_all(fd, header)

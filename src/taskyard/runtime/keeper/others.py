@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import json
 import os
-import stat
 
 from taskyard.errors import StorageError
+from taskyard.plain_file import open_pipe
 from taskyard.runtime.ending import read
 from taskyard.runtime.folder import JobFolder
 from taskyard.runtime.ids import is_job_id
@@ -98,12 +98,10 @@ def send(folder: JobFolder, wish: Mapping[str, object]) -> bool:
     """Say something to a job's keeper, which is resumed first if a signal has stopped it; False if it does not live."""
     resume_supervisor(folder)
     try:
-        fd = os.open(folder.control, os.O_WRONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
+        fd = open_pipe(folder.control, os.O_WRONLY)
     except OSError:
         return False
     try:
-        if not stat.S_ISFIFO(os.fstat(fd).st_mode):
-            return False  # nobody listens to a file that was put in its place
         os.write(fd, encoded(wish))
     except OSError:
         return False

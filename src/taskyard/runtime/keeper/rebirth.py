@@ -13,6 +13,7 @@ import os
 from taskyard.disk import files
 from taskyard.disk.processes import this_host
 from taskyard.errors import StorageError
+from taskyard.plain_file import open_pipe, open_plain
 from taskyard.runtime import ending, input_pipe, telling
 from taskyard.runtime.folder import is_there
 from taskyard.runtime.ids import is_job_id
@@ -21,8 +22,6 @@ from taskyard.runtime.keeper.birth import Born
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from taskyard.runtime.folder import JobFolder
-
-_OPEN = os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 class NothingToKeep(Exception):
@@ -60,7 +59,7 @@ class Reborn(Born):
             os.link(self.folder.lock, self.folder.living)
         except FileExistsError:
             pass
-        self._lock = os.open(self.folder.living, _OPEN)
+        self._lock = open_plain(self.folder.living, os.O_RDWR)
         try:
             fcntl.lockf(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
@@ -79,8 +78,9 @@ class Reborn(Born):
         return record
 
     def _open(self) -> None:
-        self.control = os.open(self.folder.control, _OPEN | os.O_NONBLOCK)
-        self.output = os.open(self.folder.output, _OPEN | os.O_APPEND)
+        self.control = open_pipe(self.folder.control, os.O_RDWR)
+        self.output = open_plain(self.folder.output, os.O_RDWR | os.O_APPEND)
+        os.set_blocking(self.output, True)  # commands inherit it
         self.descriptor = os.open(self.folder.path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         input_pipe.remove(self.descriptor)
 

@@ -13,6 +13,7 @@ text is a description too. Attributes are read from the right; the first that is
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 
 from taskyard.errors import BadValue
 from taskyard.tasklist import extras
@@ -122,6 +123,7 @@ class _Item:
         self.line, self.indent = line, indent
         self.fields: dict[str, object] = {"status": _MARKS[mark], "parent": above.key if above else None}
         self.extras: dict[str, object] = {}
+        self.labels: list[str] = []  # last first, as they are found
         self.description: list[str] = []
         numbered = re.match(r"#([0-9]+)(?:\s+|$)", title)
         self.has_id = numbered is not None
@@ -146,8 +148,7 @@ class _Item:
         elif name == "priority":
             self.extras["priority"] = int(value)
         elif name == "label":
-            earlier = self.extras.get("labels")
-            self.extras["labels"] = [value, *(earlier if isinstance(earlier, list) else [])]
+            self.labels.append(value)
         elif name == "due":
             self.extras["due"] = value
         else:
@@ -155,6 +156,8 @@ class _Item:
 
     def checked(self, source: str) -> Imported:
         self.fields["description"] = "\n".join(self.description)
+        if self.labels:
+            self.extras["labels"] = self.labels[::-1]
         origin = source if self.has_id else ""
         return imported(self.key, self.fields, where=f"line {self.line}", source=origin, extras=self.extras)
 
@@ -190,11 +193,11 @@ class _Reader:
     def _text(self, line: str) -> None:
         text = line.lstrip(" \t")
         indent = _width(line[: len(line) - len(text)])
-        for item in reversed(self._open):
-            if item.indent < indent:
-                quoted = text.startswith(">")
-                item.description.append(text[1:].removeprefix(" ") if quoted else text.rstrip())
-                return
+        inside = bisect_left(self._open, indent, key=lambda item: item.indent)  # each is deeper than the one before
+        if inside:
+            quoted = text.startswith(">")
+            self._open[inside - 1].description.append(text[1:].removeprefix(" ") if quoted else text.rstrip())
+            return
         self._open.clear()  # a heading or paragraph at the margin ends the list
         if not self.source and not self.items and (mark := _LIST_MARK.match(line)):
             self.source = mark[1]
