@@ -151,13 +151,21 @@ def test_a_file_that_is_there_already_is_not_added_to(tmp_path: Path) -> None:
 
 
 @pytest.mark.req("O-04")
-def test_the_file_stays_below_its_cap_and_what_is_lost_is_said(tmp_path: Path) -> None:
+def test_the_file_stays_below_its_cap_and_keeps_its_head_and_the_newest_half(tmp_path: Path) -> None:
     path = tmp_path / "file"
     with Spill(str(path), cap=200_000, most_in_memory=1000) as spill:
         for number in range(100_000):
             spill.write(b"%09d\n" % number)
         back = spill.read_back()
 
-    assert path.read_bytes() == b"".join(b"%09d\n" % number for number in range(20_000))
-    assert back.lost == "it is larger than 200,000 bytes" and back.lost in back.notice
+    lines = path.read_bytes().splitlines()
+    note = lines.index(next(line for line in lines if line.startswith(b"[")))
+    head, newest = [int(line) for line in lines[:note] if line], [int(line) for line in lines[note + 1 :]]
+    assert path.stat().st_size <= 200_000
+    assert head == list(range(5_000)), "a quarter of a small cap"
+    assert newest == list(range(newest[0], 100_000)) and len(newest) >= 10_000
+    left_out = (newest[0] - len(head)) * 10
+    assert lines[note] == f"[{left_out:,} bytes were left out here: the output was larger than its cap]".encode()
+    assert (back.omitted, back.lost) == (left_out, "")
+    assert back.notice.endswith(f"Its first part and its newest part: {path}]")
     assert back.stdout == b"\n".join(b"%09d" % number for number in range(99_995, 100_000))

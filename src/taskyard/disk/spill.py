@@ -32,6 +32,10 @@ _PIECE = 150
 STDERR_MARK = b"[stderr] "
 
 
+#: What the file keeps of the beginning, as that of a job does, and what is moved at once, in bytes.
+_HEAD, _CHUNK = 1 << 20, 1 << 20
+
+
 class ReadBack(NamedTuple):
     """What was printed, or after a spill the last lines of it."""
 
@@ -41,32 +45,44 @@ class ReadBack(NamedTuple):
     size: int = 0  #: of all that was printed
     path: str = ""  #: after a spill: where all of it is
     lost: str = ""  #: why some of it could not be kept, if so
+    omitted: int = 0  #: bytes of it that the file left out behind its head
 
     @property
     def notice(self) -> str:
         """Says that this is not all, and where all is; empty if it is."""
         if not self.is_spilled:
             return ""
-        where = f"Full output: {self.path}" if not self.lost else f"Some of it was lost ({self.lost}): {self.path}"
+        where = f"Full output: {self.path}"
+        if self.omitted:
+            where = f"Its first part and its newest part: {self.path}"
+        if self.lost:
+            where = f"Some of it was lost ({self.lost}): {self.path}"
         return f"[Only the last {LAST_LINES} lines of {self.size:,} bytes. {where}]"
 
 
 class Spill:
     """Two streams on their way to whoever asks; threads may write at the same time."""
 
-    def __init__(self, path: str, *, cap: int = 100_000_000, most_in_memory: int = MOST_IN_MEMORY) -> None:
-        """`path` is made when it is needed, and must not exist; the file holds at most the first `cap` bytes."""
+    def __init__(self, path: str, *, cap: int = 1_000_000_000, most_in_memory: int = MOST_IN_MEMORY) -> None:
+        """`path` is made when it is needed, and must not exist.
+
+        The file holds at most `cap` bytes: of more, the head (1 MB, or a quarter of a small cap) and at least the
+        newest half of the cap, with a line between them that says how much was left out (SPEC O-04).
+        """
         self.path = path
         self.size = 0
         self.lost = ""
         self.is_spilled = False  #: whether it no longer fits into memory
         self._cap = cap
+        self._head = min(_HEAD, cap // 4)
+        self._omitted = 0  # bytes left out of the file behind the head
         self._most = most_in_memory
         self._pieces: list[tuple[bool, bytearray]] = []  # whether it is stderr's, and the bytes, in order
         self._held = 0
         self._tails = {False: bytearray(), True: bytearray()}
         self._fd = -1
         self._in_file = 0
+        self._note_size = 0  # of the line about what was left out, in bytes
         self._is_at_start = True  # of a line in the file
         self._last: bool = False  # whether what stands there last is stderr's
         self._one_at_a_time = allocate_lock()
@@ -92,7 +108,7 @@ class Spill:
         with self._one_at_a_time:
             if self.is_spilled:
                 out, err = (_last_lines(bytes(self._tails[which])) for which in (False, True))
-                return ReadBack(out, err, True, self.size, self.path, self.lost)
+                return ReadBack(out, err, True, self.size, self.path, self.lost, self._omitted)
             out, err = (b"".join(piece for whose, piece in self._pieces if whose is which) for which in (False, True))
             return ReadBack(out, err, size=self.size)
 
@@ -121,7 +137,7 @@ class Spill:
         self.is_spilled = True
         try:
             files.make_private_folder(os.path.dirname(self.path))
-            self._fd = create_plain(self.path, flags=os.O_WRONLY | os.O_APPEND)
+            self._fd = create_plain(self.path, flags=os.O_RDWR)
         except OSError as error:
             self._lose(error)
         except StorageError as error:
@@ -136,12 +152,28 @@ class Spill:
             return
         try:
             marked = self._marked(data, stderr=stderr)
-            files.write_all(self._fd, marked[: self._cap - self._in_file])
-            self._in_file += len(marked)
-            if self._in_file > self._cap:
-                self.lost = f"it is larger than {self._cap:,} bytes"
+            while marked:
+                if self._in_file >= self._cap:
+                    self._make_room()
+                part, marked = marked[: self._cap - self._in_file], marked[self._cap - self._in_file :]
+                files.write_all(self._fd, part)
+                self._in_file += len(part)
         except OSError as error:
             self._lose(error)
+
+    def _make_room(self) -> None:
+        """Leave out what lies between the head and the newest half: that half moves down, behind a line about it."""
+        half = self._cap // 2
+        self._omitted += self._in_file - half - (self._head + self._note_size)
+        note = f"\n[{self._omitted:,} bytes were left out here: the output was larger than its cap]\n".encode()
+        source, target = self._in_file - half, self._head + len(note)
+        os.pwrite(self._fd, note, self._head)
+        while chunk := os.pread(self._fd, _CHUNK, source):
+            os.pwrite(self._fd, chunk, target)
+            source, target = source + len(chunk), target + len(chunk)
+        os.ftruncate(self._fd, target)
+        os.lseek(self._fd, target, os.SEEK_SET)
+        self._in_file, self._note_size = target, len(note)
 
     def _marked(self, data: bytes, *, stderr: bool) -> bytes:
         """As it stands in the file: streams never share a line, and lines of stderr say so."""

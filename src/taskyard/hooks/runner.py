@@ -192,6 +192,7 @@ def _run_one(
     cancel: threading.Event | None,
 ) -> HookRun:
     """Start one hook, wait for its end, and report both, whatever happens in between."""
+    from taskyard import config
     from taskyard.commands import run_command
     from taskyard.disk.spill import Spill
 
@@ -200,7 +201,7 @@ def _run_one(
     report(started)
     ended = started._replace(outcome="cancelled", note="was ended because the caller was interrupted.")
     try:
-        with Spill(_spill_path()) as spill:
+        with Spill(_spill_path(), cap=config.load().job_output_cap) as spill:
             end = run_command(hook.command, cwd=cwd, env=env, stdin=line, timeout=limit, cancel=cancel, spill=spill)
         ended = _judged(started, end, limit)
     finally:
