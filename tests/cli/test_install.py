@@ -149,6 +149,77 @@ def test_both_share_a_list_that_was_named() -> None:
     assert found(claude_servers())["mcpServers"]["taskyard"]["env"]["TASKYARD_LIST"] == "my-plan"
 
 
+def created_by_the_server(client: str, cwd: Path, subject: str) -> None:
+    """Start the server as the client does, in a folder, and have it create a task."""
+    server = found(FILES[client]())[SERVERS[client]]["taskyard"]
+    hello = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "x", "version": "1"}}
+    call = {"name": "TaskCreate", "arguments": {"subject": subject, "description": subject}}
+    messages = [
+        {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": hello},
+        {"jsonrpc": "2.0", "method": "notifications/initialized"},
+        {"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": call},
+    ]
+    env = {"HOME": os.environ["HOME"], "PATH": os.environ["PATH"], **server.get("env", {})}
+    with subprocess.Popen(
+        [server["command"], *server["args"]],
+        cwd=cwd, env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+    ) as running:  # fmt: skip
+        assert running.stdin is not None and running.stdout is not None
+        running.stdin.write("".join(json.dumps(message) + "\n" for message in messages))
+        running.stdin.flush()
+        answer = next(line for line in running.stdout if json.loads(line).get("id") == 2)
+        running.stdin.close()
+    assert "created successfully" in answer, answer
+
+
+@pytest.mark.req("L-14")
+@pytest.mark.parametrize("client", FILES)
+def test_for_all_projects_the_server_uses_the_list_of_the_project_it_is_started_in(
+    client: str, project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = tmp_path / "blog"
+    git_folder(other)
+    (project / "src").mkdir()
+    assert taskyard("install", client, "--yes").code == 0
+
+    created_by_the_server(client, project, "In the shop")
+    created_by_the_server(client, project / "src", "In the shop, below")
+    created_by_the_server(client, other, "In the blog")
+
+    def subjects() -> list[str]:
+        return [task["subject"] for task in taskyard("task", "list", "--json").data]
+
+    assert subjects() == ["In the shop", "In the shop, below"]
+    monkeypatch.chdir(other)
+    assert subjects() == ["In the blog"]
+
+
+@pytest.mark.req("L-14")
+@pytest.mark.parametrize("client", FILES)
+def test_a_list_that_was_named_is_the_servers_in_every_project(client: str, project: Path, tmp_path: Path) -> None:
+    assert taskyard("install", client, "--list", "release", "--yes").code == 0
+
+    created_by_the_server(client, project, "One")
+    created_by_the_server(client, tmp_path, "Two")
+
+    tasks = taskyard("task", "list", "--list", "release", "--json").data
+    assert [task["subject"] for task in tasks] == ["One", "Two"]
+
+
+@pytest.mark.req("K-07")
+def test_whoever_installs_hooks_is_told_that_they_begin_dreams(monkeypatch: pytest.MonkeyPatch) -> None:
+    told = taskyard("install", "claude-code", "--yes").err
+    assert "When a Claude Code session ends, a hook starts a dream" in told
+    assert "with the engine claude" in told and "dream_enabled = false" in told
+    assert taskyard("install", "claude-code", "--no-hooks", "--yes").code == 0
+    monkeypatch.setenv("TASKYARD_ENGINE", "codex")
+    assert "with the engine codex" in taskyard("install", "claude-code", "--yes").err
+    assert "dream" not in taskyard("install", "claude-code", "--no-hooks", "--yes").err
+    monkeypatch.setenv("TASKYARD_DREAM_ENABLED", "false")
+    assert "a hook starts a dream" not in taskyard("install", "claude-code", "--yes").err
+    assert "dream" not in taskyard("install", "codex", "--yes").err
+
+
 def test_a_list_is_not_shared_by_all_projects_unless_that_was_said() -> None:
     ran = taskyard("install", "claude-code", "--yes")
 

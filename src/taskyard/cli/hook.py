@@ -98,6 +98,7 @@ def _dream(args: Args, payload: dict[str, object]) -> None:
         return
     from taskyard import config
     from taskyard.cli.job.shared import jobs_of
+    from taskyard.clients.claude_code import dream_engine
     from taskyard.errors import DreamHeld
     from taskyard.kinds.dream import Dream
 
@@ -106,7 +107,7 @@ def _dream(args: Args, payload: dict[str, object]) -> None:
         return
     cwd = payload.get("cwd")
     spec = Dream(
-        engine="" if settings.engine != "command" or settings.agent_command else "claude",  # whose hook this is
+        engine=dream_engine(settings),
         cwd=cwd if isinstance(cwd, str) and os.path.isdir(cwd) else None,
         on_parent_exit="keep",
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 
-from taskyard import paths
+from taskyard import config, paths
 from taskyard.cli.command import Command
 from taskyard.cli.output import answer, confirm, print_line, warn
 from taskyard.errors import UsageError
@@ -35,6 +35,11 @@ _PERMISSION = (
     "Claude Code asks before it calls a tool of Taskyard, and `claude -p` refuses it. `taskyard install claude-code"
     " --allow` adds the rule mcp__taskyard to permissions.allow of its settings; the rule also allows Bash and Agent of"
     " Taskyard, which run commands."
+)
+_DREAMS = (
+    "When a Claude Code session ends, a hook starts a dream in the background if one is due: it reads past sessions and"
+    " updates the project's memory folder, with the engine {engine}. `dream_enabled = false` in config.toml turns that"
+    " off."
 )
 _PROJECT = (
     "These files belong to the project and now hold paths of this machine. Whoever else gets them has to run"
@@ -172,6 +177,10 @@ def _notes(args: Args, shared: str | None) -> list[str]:
         notes.append(_OWN_LIST)
     if args.client == "claude-code" and not args.allow:
         notes.append(_PERMISSION)
+    if args.client == "claude-code" and not args.no_hooks and (settings := config.load()).dream_enabled:
+        from taskyard.clients.claude_code import dream_engine
+
+        notes.append(_DREAMS.format(engine=dream_engine(settings) or safe(settings.engine)))
     return notes
 
 

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from taskyard.clients.target import Wanted
+    from taskyard.config import Settings
 
 #: Where notices can reach the model, and its context be restored; and where a dream may begin.
 EVENTS = ("SessionStart", "UserPromptSubmit", "PostToolUse", "Stop", "SessionEnd")
@@ -49,6 +50,11 @@ def targets(wanted: Wanted, env: Mapping[str, str]) -> list[Target]:
         Target(servers, JsonWish(server=server), within, locked=wanted.scope == "user"),
         Target(settings, JsonWish(env={**own, **shared}, hooks=hooks, allow=(ALLOW,) if wanted.allow else ()), within),
     ]
+
+
+def dream_engine(settings: Settings) -> str:
+    """The engine of the dreams that the SessionEnd hook starts; "" for the one of the settings."""
+    return "" if settings.engine != "command" or settings.agent_command else "claude"
 
 
 def _files(scope: str, root: str, env: Mapping[str, str]) -> tuple[str, str]:
