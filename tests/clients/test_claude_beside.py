@@ -349,7 +349,8 @@ def test_nothing_is_lost_doubled_or_torn_beside_real_sessions(apis: list[ModelAp
     labels = [sum(is_known for tried in one.values.values() for _, is_known in tried) for one in (cli, *mcp)]
     print(f"tasks acknowledged to our CLI, our MCP servers and the sessions: {made}; labels to ours: {labels}")
     print(f"updates of the sessions: {[one.updates for one in sessions]}, killed: {victims.killed} in {_TIME} s")
-    print(f"latest kill after it was due: {max(victims.late):.2f} s, at the end {victims.late[-1]:.2f} s")
+    in_time = sum(late < 1 for late in victims.late)
+    print(f"kills within a second of the time they were due: {in_time}; latest {max(victims.late):.2f} s after it")
     taskyard("doctor", "--fix")  # what a killed writer left beside the tasks
     checked = taskyard("doctor", "--json")
     assert checked.code == 0, checked

@@ -68,7 +68,7 @@ def of_message(message: Message) -> str:
 
 def of_question(name: str, job: Job) -> str:
     """A member that cannot go on without an answer, and how to give one."""
-    question = one_line(as_text(job.facts.get("question"))) or "it waits for input"
+    question = both_ends(as_text(job.facts.get("question"))) or "it waits for input"
     return f"{one_line(name)} asks: {question}\n        taskyard send {job.id} 'ANSWER'"
 
 
@@ -116,6 +116,14 @@ def _list(team: str) -> str:
     from shlex import quote
 
     return f"--list {quote(one_line(team))}"
+
+
+def both_ends(text: str) -> str:
+    """A question in one line: what it is about is at the beginning, the answers it offers are at the end."""
+    line = safe(" ".join(text.split()))
+    if len(line) <= 2 * _LONGEST:
+        return line
+    return f"{line[:_LONGEST]} … {line[-_LONGEST:]}"
 
 
 def one_line(text: str) -> str:

@@ -64,8 +64,8 @@ def question(task: Task, refused: Sequence[str], report: str) -> str:
     said = f" It reports: {' '.join(report.split())[:500]}" if report.strip() else ""
     return (
         f"Task #{task.id} ({task.subject}) is not done: permission was refused for {', '.join(refused)}.{said}"
-        " Permit it in the agent's settings and answer `retry`, tell it what to do instead, answer `done` to accept its"
-        " work as it is, or `fail` to set the task aside."
+        " To permit it, set `agent_permissions` (ask, edit, work or all) in Taskyard's config.toml and answer `retry`;"
+        " or answer what to do instead; or `done` to accept its work as it is; or `fail` to set the task aside."
     )
 
 

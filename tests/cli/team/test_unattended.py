@@ -108,6 +108,10 @@ def test_a_task_whose_tools_were_refused_is_not_done_and_waits_for_a_person_who_
         assert first["status"] == "in_progress" and first["owner"] in ("ada", "ben"), listed  # it stays claimed
         assert first["held_up"] == f"waits for an answer: {asking['id']}"
         assert not [task for task in listed if task["status"] == "completed"]
+        shown = command_line("team", "show", "six").lines
+        at = next(at for at, line in enumerate(shown) if str(asking["id"]) in line)
+        assert shown[at].split()[:2] == [first["owner"], "waits"], shown
+        assert "set `agent_permissions`" in shown[at + 1] and f"taskyard send {asking['id']}" in shown[at + 1], shown
         notices = [one for one in command_line("notices", "list", "--json").data if one["task_id"] == asking["id"]]
         assert [(one["status"], "refused for Write" in one["tail"]) for one in notices] == [(None, True)]
 
@@ -205,7 +209,9 @@ def test_a_member_that_waits_for_a_rate_limit_is_shown_everywhere_in_the_same_wo
         short = words.removeprefix("pending: ")
         row = next(line for line in command_line("ps").lines if str(job["id"]) in line)
         assert " pending " in row and short[:12] in row, row
-        assert words in command_line("team", "show", "six").out
+        shown = command_line("team", "show", "six").lines
+        at = next(at for at, line in enumerate(shown) if str(job["id"]) in line)
+        assert (shown[at].split()[1], shown[at + 1].strip()) == ("waits", words), shown
         until(lambda: short in command_line("task", "list", "--list", "six").out, timeout=30, what="the task says it")
         stopped = time.monotonic()
         assert command_line("stop", str(job["id"])).code == 0

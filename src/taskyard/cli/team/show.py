@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from taskyard.crew.roster import Place
     from taskyard.tasklist.team_record import Team
 
-_TOKENS = {"alive": "pass", "idle": "default", "stalled": "warn", "dead": "fail", "unknown": "muted"}
+_TOKENS = {"alive": "pass", "waits": "warn", "idle": "default", "stalled": "warn", "dead": "fail", "unknown": "muted"}
 
 
 def one_team(parser: Parser) -> None:
@@ -38,11 +38,14 @@ def _show(args: Args) -> int:
 
 
 def _lines(args: Args, team: Team, places: Sequence[Place]) -> Iterator[str]:
+    from taskyard.crew.news import both_ends
+
     yield f"Team {named(team)}"
     widest = max((width(safe(place.member.name)) for place in places), default=0)
     for place in places:
         lead = "  lead" if place.member.name == team.lead else ""
-        alive = painted(f"{place.liveness:<7}", _TOKENS[place.liveness], style(args))
+        state = "waits" if place.liveness in ("alive", "idle") and _waits(place) else place.liveness
+        alive = painted(f"{state:<7}", _TOKENS[state], style(args))
         job = f"  {place.job.id}" if place.job is not None else ""
         task = f"  #{place.task.id} {safe(place.task.subject)}" if place.task is not None else ""
         row = f"  {padded(safe(place.member.name), widest)}  {alive}  {place.member.kind}{lead}{job}{task}"
@@ -50,11 +53,17 @@ def _lines(args: Args, team: Team, places: Sequence[Place]) -> Iterator[str]:
         if place.job is not None and (limit := place.job.rate_limited) is not None:
             yield f"    {limit.state()}"
         if place.job is not None and place.job.needs_input:
-            question = safe(str(place.job.facts.get("question", "")))
+            question = both_ends(str(place.job.facts.get("question", "")))
             yield f"    asks: {question}  `taskyard send {place.job.id} 'ANSWER'`"
         if _awaits_approval(place):
             who = f"{quote(safe(team.name))} {quote(safe(place.member.name))}"
             yield f"    wants a plan approved: `taskyard team approve {who}`, `taskyard team reject {who} 'WHY'`"
+
+
+def _waits(place: Place) -> bool:
+    """Whether it waits for a person or a rate limit: the next line says for what."""
+    job = place.job
+    return job is not None and (job.rate_limited is not None or job.needs_input or _awaits_approval(place))
 
 
 def _awaits_approval(place: Place) -> bool:
@@ -81,6 +90,7 @@ SHOW = Command(
     _show,
     one_team,
     "The members of a team, each alive, idle, stalled, dead, or unknown where nobody recorded how to tell; with the\n"
-    "job that it is, and the task it has in hand.",
+    "job that it is, and the task it has in hand. One that waits for a person or a rate limit says for what, and\n"
+    "which command answers it.",
     examples=("taskyard team show crew",),
 )
