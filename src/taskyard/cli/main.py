@@ -34,6 +34,7 @@ COMMANDS: Mapping[str, Row] = {
     "lists": Row("taskyard.cli.lists", "All lists, and which one is current"),
     "events": Row("taskyard.cli.events:EVENTS", "What happens to jobs: each start, progress and end, live if wanted"),
     "logs": Row("taskyard.cli.logs:LOGS", "What a background job printed, live if wanted"),
+    "limits": Row("taskyard.cli.limits", "Rate limits that agents wait for, and how to lift one"),
     "dismiss": Row("taskyard.cli.job.dismiss:DISMISS", "Leave ended jobs out of every view"),
     "gc": Row("taskyard.cli.gc:GC", "Make room: remove what old ended jobs left on disk"),
     "team": Row("taskyard.cli.team", "Teams of agents: have one work, see who lives"),

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from taskyard.runtime.kind import Spec
     from taskyard.runtime.model import Job
     from taskyard.runtime.output import Part
+    from taskyard.runtime.rate_limit import RateLimited
     from taskyard.runtime.task_output import TaskOutput
 
 
@@ -128,6 +129,18 @@ class Jobs:
         `report` gets what is wrong with each that cannot be read, and is left out.
         """
         return [self._seen(job) for job in looking.everything(self.home, ended=ended, report=report)]
+
+    def rate_limits(self) -> Mapping[str, RateLimited]:
+        """The rate limits that hold now, by account: agents of this user on that account wait."""
+        from taskyard.runtime.pace import limits
+
+        return limits(self.home)
+
+    def lift_rate_limit(self, account: str) -> bool:
+        """Let agents on an account try again at once; whether it was limited."""
+        from taskyard.runtime.pace import lift
+
+        return lift(self.home, account)
 
     def wait(self, job_id: str, *, timeout: float | None = None) -> Job:
         """The job at its end, or as it is after `timeout` seconds."""

@@ -13,7 +13,7 @@ import json
 import os
 import time
 
-from taskyard.disk.files import make_private_folder
+from taskyard.disk.files import make_private_folder, storage_error
 from taskyard.disk.kernel_lock import RangeLock
 from taskyard.runtime.rate_limit import RateLimited
 from taskyard.shapes import as_object
@@ -37,6 +37,8 @@ LONGEST_REST = 31 * 86_400.0
 #: Bytes of a record, padded: one write replaces the one before.
 _SIZE = 1024
 _LOCK = 1 << 62
+
+_PREFIX = "pace-"
 
 
 class Pace(NamedTuple):
@@ -100,7 +102,7 @@ class PaceFile:
             StorageError: it cannot be opened.
         """
         make_private_folder(f"{home}/slots")
-        self._lock = RangeLock(f"{home}/slots/pace-{account}")
+        self._lock = RangeLock(f"{home}/slots/{_PREFIX}{account}")
         try:
             self._lock.take(_LOCK, timeout=timeout, what=f"the rate limit of {account}")
         except BaseException:
@@ -160,3 +162,46 @@ def note_limit(
         now = time.time()
         noted = file.read(now).limited(now, seconds, provider=provider, reason=reason, is_estimate=is_estimate)
         file.write(noted)
+
+
+def limits(home: str) -> dict[str, RateLimited]:
+    """The rate limits that hold now, by account.
+
+    Raises:
+        Busy, StorageError: one of them cannot be read.
+    """
+    found: dict[str, RateLimited] = {}
+    for account in _accounts(home):
+        with PaceFile(home, account, timeout=1.0) as file:
+            now = time.time()
+            limit = file.read(now).rate_limited(now)
+        if limit is not None:
+            found[account] = limit
+    return found
+
+
+def lift(home: str, account: str) -> bool:
+    """Forget the rate limit of an account, and the gap after it; whether there was one.
+
+    Those that wait look again within two seconds. A provider that still refuses makes a new limit.
+
+    Raises:
+        Busy, StorageError: it cannot be changed.
+    """
+    if account not in _accounts(home):
+        return False
+    with PaceFile(home, account, timeout=1.0) as file:
+        now = time.time()
+        was_limited = file.read(now).until(now) > 0
+        file.write(Pace())
+    return was_limited
+
+
+def _accounts(home: str) -> list[str]:
+    try:
+        names = os.listdir(f"{home}/slots")
+    except FileNotFoundError:
+        return []
+    except OSError as error:
+        raise storage_error(f"{home}/slots", error) from error
+    return sorted(name.removeprefix(_PREFIX) for name in names if name.startswith(_PREFIX))
