@@ -132,6 +132,11 @@ def project_list(folder: str) -> str:
     return f"{name or 'root'}-{zlib.crc32(os.fsencode(shared)):08x}"
 
 
+def current_project() -> str:
+    """The name of the project that the working directory belongs to, as jobs record it."""
+    return project_list(os.getcwd())
+
+
 def project(folder: str) -> Project:
     """The project around `folder`.
 

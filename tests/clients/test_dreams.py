@@ -15,6 +15,9 @@ from support.model_api import Call, ModelApi, Say
 
 pytestmark = [pytest.mark.client, pytest.mark.timeout(150)]
 
+#: Seconds for a dream: it starts the program four times, and each start takes up to twenty on a busy machine.
+PATIENCE = 120.0
+
 Model = Callable[..., ModelApi]
 
 
@@ -27,43 +30,37 @@ class Tools(NamedTuple):
     runs: Callable[[str], Call] | None  #: a command, where the mode for dreams does not allow one
 
 
+CLAUDE = Tools(
+    "claude",
+    lambda path: Call("Read", file_path=path),
+    lambda path: Call("Write", file_path=path, content="Use tabs."),
+    lambda command: Call("Bash", command=command, description="d"),
+)
+CODEX = Tools(
+    "codex",
+    lambda path: Call("exec_command", cmd=f"cat {path}"),
+    lambda path: Call("exec_command", cmd=f"printf 'Use tabs.' > {path}; sleep 0.3"),
+    None,  # it edits by commands, in its sandbox
+)
+GEMINI = Tools(
+    "gemini",
+    lambda path: Call("read_file", file_path=path),
+    lambda path: Call("write_file", file_path=path, content="Use tabs."),
+    lambda command: Call("run_shell_command", command=command, description="d"),
+)
+OPENCODE = Tools(
+    "opencode",
+    lambda path: Call("read", filePath=path),
+    lambda path: Call("write", filePath=path, content="Use tabs."),
+    lambda command: Call("bash", command=command, description="d"),
+)
 TOOLS = [
-    Tools(
-        "claude",
-        lambda path: Call("Read", file_path=path),
-        lambda path: Call("Write", file_path=path, content="Use tabs."),
-        lambda command: Call("Bash", command=command, description="d"),
-    ),
-    Tools(
-        "codex",
-        lambda path: Call("exec_command", cmd=f"cat {path}"),
-        lambda path: Call("exec_command", cmd=f"printf 'Use tabs.' > {path}; sleep 0.3"),
-        None,  # it edits by commands, in its sandbox
-    ),
-    Tools(
-        "gemini",
-        lambda path: Call("read_file", file_path=path),
-        lambda path: Call("write_file", file_path=path, content="Use tabs."),
-        lambda command: Call("run_shell_command", command=command, description="d"),
-    ),
-    Tools(
-        "opencode",
-        lambda path: Call("read", filePath=path),
-        lambda path: Call("write", filePath=path, content="Use tabs."),
-        lambda command: Call("bash", command=command, description="d"),
-    ),
-    Tools(
-        "claude-acp",
-        lambda path: Call("Read", file_path=path),
-        lambda path: Call("Write", file_path=path, content="Use tabs."),
-        lambda command: Call("Bash", command=command, description="d"),
-    ),
-    Tools(
-        "opencode-acp",
-        lambda path: Call("read", filePath=path),
-        lambda path: Call("write", filePath=path, content="Use tabs."),
-        lambda command: Call("bash", command=command, description="d"),
-    ),
+    CLAUDE,
+    CODEX,
+    GEMINI,
+    OPENCODE,
+    CLAUDE._replace(engine="claude-acp"),
+    OPENCODE._replace(engine="opencode-acp"),
 ]
 
 
@@ -75,7 +72,8 @@ def place(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def dreamt(memory: Memory, engine: str, monkeypatch: pytest.MonkeyPatch) -> cli.Ran:
     monkeypatch.chdir(memory.project)
-    return cli.process("dream", "--force", "--memory", str(memory.path), "--engine", engine, "--json")
+    words = ("dream", "--force", "--memory", str(memory.path), "--engine", engine, "--json")
+    return cli.process(*words, timeout=PATIENCE)
 
 
 @pytest.mark.req("Q-03", "K-07")

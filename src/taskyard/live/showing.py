@@ -12,7 +12,6 @@ Nothing of it delays the end of the program.
 
 from __future__ import annotations
 
-import os
 import sys
 import threading
 import time
@@ -60,7 +59,7 @@ class Live:
         self._views: dict[str, View] = {}
         self._lists: NamesFeed | None = None
         self._seen: frozenset[str] = frozenset()
-        self._project = paths.project_list(os.getcwd())
+        self._project = paths.current_project()
         self._scope = Scope("" if everywhere else self._project)
         self._thread: threading.Thread | None = None
         self._is_closed = False

@@ -7,13 +7,13 @@ import io
 import os
 from collections.abc import Generator
 from contextlib import contextmanager
-from types import TracebackType
 
 from mcp.shared._stream_protocols import WriteStream  # it has no public name
 from mcp.shared.message import SessionMessage
 from mcp_types import JSONRPCError, JSONRPCNotification, JSONRPCResponse
 
 from taskyard.mcp_server.front import Handover
+from taskyard.mcp_server.wrapped_stream import WrappedStream
 from taskyard.shapes import as_object
 
 _ACKNOWLEDGED = "notifications/subscriptions/acknowledged"
@@ -53,10 +53,11 @@ def claimed_stdin(first: bytes) -> Generator[io.TextIOWrapper]:
         os.dup2(own, 0)  # `own` stays open: a thread may still read from it
 
 
-class Unsaid:
+class Unsaid(WrappedStream):
     """Where answers go, but for those that were sent before."""
 
     def __init__(self, write: WriteStream[SessionMessage], handover: Handover) -> None:
+        super().__init__(write)
         self._write = write
         self._answered = set(handover.answered)
         self._acknowledged = set(handover.acknowledged)
@@ -74,18 +75,3 @@ class Unsaid:
             self._answered.discard(message.id)
             return
         await self._write.send(item)
-
-    async def aclose(self) -> None:
-        """Send no more."""
-        await self._write.aclose()
-
-    async def __aenter__(self) -> Unsaid:
-        return self
-
-    async def __aexit__(
-        self,
-        exc_type: type[BaseException] | None,
-        exc_val: BaseException | None,
-        exc_tb: TracebackType | None,
-    ) -> None:
-        await self.aclose()

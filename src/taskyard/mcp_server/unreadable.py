@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextvars
 import json
-from types import TracebackType
 
 import anyio
 from mcp.shared._stream_protocols import ReadStream, WriteStream  # they have no public name
@@ -16,14 +15,16 @@ from mcp.shared.message import SessionMessage
 from mcp_types import INVALID_REQUEST, PARSE_ERROR, ErrorData, JSONRPCError
 from pydantic import ValidationError
 
+from taskyard.mcp_server.wrapped_stream import WrappedStream
 from taskyard.shapes import as_object
 
 
-class Answering:
+class Answering(WrappedStream):
     """What comes in, without what cannot be read: that is answered here."""
 
     def __init__(self, read: ReadStream[SessionMessage | Exception], write: WriteStream[SessionMessage]) -> None:
         """`read`: what comes in. `write`: where answers go."""
+        super().__init__(read)
         self._read = read
         self._write = write
 
@@ -39,10 +40,6 @@ class Answering:
                 await self._write.send(SessionMessage(answer))
         return found
 
-    async def aclose(self) -> None:
-        """Read no more."""
-        await self._read.aclose()
-
     def __aiter__(self) -> Answering:
         return self
 
@@ -51,17 +48,6 @@ class Answering:
             return await self.receive()
         except anyio.EndOfStream:
             raise StopAsyncIteration from None
-
-    async def __aenter__(self) -> Answering:
-        return self
-
-    async def __aexit__(
-        self,
-        exc_type: type[BaseException] | None,
-        exc_val: BaseException | None,
-        exc_tb: TracebackType | None,
-    ) -> None:
-        await self.aclose()
 
 
 def answer_to(error: Exception) -> JSONRPCError | None:

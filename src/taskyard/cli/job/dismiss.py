@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-
 from taskyard import paths
 from taskyard.cli.command import Command
 from taskyard.cli.job.shared import job_id, jobs_of
@@ -32,7 +30,7 @@ def _run(args: Args) -> int:
         raise UsageError("--everywhere goes with --ended.")
     jobs = jobs_of(args)
     if args.ended:
-        scope = Scope("" if args.everywhere else paths.project_list(os.getcwd()))
+        scope = Scope("" if args.everywhere else paths.current_project())
         ids = [job.id for job in scope.of(jobs.list(ended=True)).jobs if job.is_final and not job.is_far]
     else:
         ids = list(dict.fromkeys(job_id(jobs, text) for text in args.ids))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 
 from taskyard import paths
@@ -55,7 +54,7 @@ def listed(args: Args, jobs: Jobs, *, report: Report | None = None) -> Scoped:
     """The jobs that are asked for."""
     found = [job for job in jobs.list(ended=args.all, report=report) if args.host in (None, job.host_name)]
     is_everywhere = args.everywhere or args.host is not None
-    return Scope("" if is_everywhere else paths.project_list(os.getcwd()), dismissed=args.dismissed).of(found)
+    return Scope("" if is_everywhere else paths.current_project(), dismissed=args.dismissed).of(found)
 
 
 def show(args: Args, jobs: Jobs, scoped: Scoped, wrong: Sequence[str] = ()) -> int:

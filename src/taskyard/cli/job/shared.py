@@ -47,7 +47,7 @@ def job_id(jobs: Jobs, text: str) -> str:
     """The id of the job that a person named: by id, the beginning of one, name, or `last`."""
     from taskyard.runtime.reference import resolve
 
-    return resolve(text, lambda: jobs.list(ended=True), project=paths.project_list(os.getcwd()))
+    return resolve(text, lambda: jobs.list(ended=True), project=paths.current_project())
 
 
 def task_of(args: Args) -> str | None:
