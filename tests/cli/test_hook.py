@@ -77,7 +77,7 @@ def test_between_two_tools_only_next_notices_come_and_later_ones_after_queued_me
     assert urgent in mid_turn and later not in mid_turn and "more notice" not in mid_turn
     assert say("PostToolUse", tool_name="Read").out == ""
 
-    assert later in json.loads(say("Stop", stop_hook_active=False).out)["reason"]
+    assert later in context_of(say("Stop", stop_hook_active=False))
 
 
 @pytest.mark.req("N-03")
@@ -97,9 +97,7 @@ def test_a_model_that_wants_to_stop_goes_on_with_the_news_and_is_asked_once(home
     end_job(home)
     assert say("Stop", stop_hook_active=True).out == ""
 
-    answer = json.loads(say("Stop", stop_hook_active=False).out)
-
-    assert (answer["decision"], answer["reason"].count("<task-notification>")) == ("block", 1)
+    assert context_of(say("Stop", stop_hook_active=False)).count("<task-notification>") == 1
     assert say("Stop", stop_hook_active=False).out == ""
 
 
@@ -150,7 +148,7 @@ def test_nothing_wakes_a_model_during_an_emergency_stop(home: str) -> None:
     assert say("Stop").out == ""
 
     holding.release(home)
-    assert json.loads(say("Stop").out)["decision"] == "block"
+    assert context_of(say("Stop"))
 
 
 @pytest.mark.parametrize("source", ["compact", "resume"])
@@ -292,7 +290,7 @@ def test_an_answer_that_nobody_can_read_counts_as_not_given(home: str, full: boo
     assert (child.returncode, child.stderr) == (0, b"")
     (left,) = taskyard("notices", "--json").data
     assert left["redelivered"]
-    assert json.loads(say("Stop").out)["decision"] == "block"
+    assert context_of(say("Stop"))
 
 
 @pytest.mark.req("B-05")

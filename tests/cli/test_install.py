@@ -462,3 +462,18 @@ def test_what_is_printed_is_in_the_format_of_the_client() -> None:
         "servers": {"taskyard": {"type": "stdio", **server}}
     }
     assert taskyard("install", "vscode").code == 2
+
+
+@pytest.mark.req("T-05")
+def test_opencode_has_our_server_under_its_own_key_and_gets_its_file_back(tmp_path: Path) -> None:
+    file = Path(os.environ["XDG_CONFIG_HOME"], "opencode", "opencode.json")
+    file.parent.mkdir(parents=True)
+    before = '{\n  "mcp": {"other": {"type": "local", "command": ["x"]}},\n  "n": 1.50\n}'
+    file.write_text(before, encoding="utf-8")
+    assert taskyard("install", "opencode", "--yes").code == 0
+    found = json.loads(file.read_text(encoding="utf-8"))
+    assert (set(found["mcp"]), "mcpServers" in found) == ({"other", "taskyard"}, False)
+    assert found["mcp"]["taskyard"]["command"][-1] == "mcp"
+    assert taskyard("install", "opencode", "--yes").out.startswith("Nothing to change")
+    assert taskyard("uninstall", "opencode", "--yes").code == 0
+    assert file.read_text(encoding="utf-8") == before

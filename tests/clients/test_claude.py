@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -12,8 +11,7 @@ from typing import Any
 import pytest
 
 from support import cli
-from support.jobs import marked
-from support.model_api import Call, Calls, Cut, Fail, Hang, Limit, ModelApi, Say, Usage
+from support.model_api import Call, Calls, Fail, Hang, Limit, ModelApi, Say, Usage
 from support.wait import until
 from support.watching import Watched, work
 from taskyard.clock import now_ms
@@ -234,17 +232,6 @@ def test_a_message_reaches_it_while_it_works(model: Model, jobs: Jobs, folder: P
     assert any("Use the blue one." in turn.text for turn in api.turns[1:])
 
 
-@pytest.mark.req("B-09")
-def test_stopped_in_the_middle_nothing_of_it_is_left(model: Model, jobs: Jobs, folder: Path) -> None:
-    word = f"sleep-{time.time_ns()}"
-    model(Call("Bash", command=f"touch began; exec -a {word} sleep 600", description="Wait"), Say("No."))
-    job_id = begun("go", "--permissions", "work")
-    until(lambda: (folder / "began").exists() and marked(word), timeout=SOON)
-    assert cli.process("stop", job_id).code == 0
-    assert jobs.get(job_id).status.value == "killed"
-    until(lambda: not marked(word))
-
-
 def subscribed(monkeypatch: pytest.MonkeyPatch) -> None:
     """A subscriber's login instead of a key: then the program tells of quotas."""
     monkeypatch.delenv("ANTHROPIC_API_KEY")
@@ -332,17 +319,6 @@ def _question(jobs: Jobs) -> str:
 
 
 @pytest.mark.req("Q-01")
-@pytest.mark.parametrize(("status", "is_limit"), [(429, True), (529, True), (500, False)])
-def test_errors_of_the_server_are_limits_or_can_be_retried(
-    model: Model, folder: Path, status: int, is_limit: bool
-) -> None:
-    model(Fail(status))
-    said = work(Claude(), "go", folder)
-    assert (said.rate_limit is not None, said.is_retryable, said.is_complete) == (is_limit, True, False)
-    assert str(status) in said.error
-
-
-@pytest.mark.req("Q-01")
 def test_the_wait_before_a_retry_is_shown(model: Model, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CLAUDE_CODE_MAX_RETRIES", "2")
     model(Fail(429, headers={"retry-after": "1"}), Say("Through."))
@@ -356,13 +332,6 @@ def test_no_credit_is_final(model: Model, folder: Path) -> None:
     said = work(Claude(), "go", folder)
     assert (said.rate_limit, said.is_retryable) == (None, False)
     assert "Credit balance is too low" in said.error
-
-
-def test_a_cut_stream_is_an_error_that_can_be_retried(model: Model, folder: Path) -> None:
-    model(Cut())
-    said = work(Claude(), "go", folder)
-    assert said.error, said
-    assert (said.is_retryable, said.rate_limit) == (True, None), said
 
 
 def test_silence_in_the_middle_of_a_turn_ends_it(model: Model, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

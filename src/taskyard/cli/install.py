@@ -22,10 +22,10 @@ if TYPE_CHECKING:
     from taskyard.clients.target import Wanted
 
 #: Those we know, with what they are called; kept here so that a parser costs no client's module.
-CLIENTS = {"claude-code": "Claude Code", "codex": "Codex", "gemini": "Gemini CLI"}
+CLIENTS = {"claude-code": "Claude Code", "codex": "Codex", "gemini": "Gemini CLI", "opencode": "opencode"}
 
 #: Those that a person sets up by hand, with what `--print` shows.
-PRINTED = ("opencode", "vscode")
+PRINTED = ("vscode",)
 
 _OWN_LIST = (
     "Claude Code's own task tools keep a list per session. To have them share one with Taskyard, name it with --list,"

@@ -1,9 +1,8 @@
 """
 What a hook of Claude Code adds to its model's context: notices of jobs, and after a compaction the open tasks. Pure.
 
-Claude Code reads one JSON object from a hook. What follows goes to the model:
-    SessionStart, UserPromptSubmit, PostToolUse     hookSpecificOutput.additionalContext
-    Stop                                            reason, with decision "block": the model goes on, and reads it
+Claude Code reads one JSON object from a hook and shows hookSpecificOutput.additionalContext to its model, which at Stop
+goes on because of it. With decision "block" at Stop the model reads the reason twice (version 2.1.325).
 """
 
 from __future__ import annotations
@@ -47,6 +46,4 @@ def wants_tasks(event: str, payload: dict[str, object]) -> bool:
 
 def reply(event: str, text: str) -> dict[str, object]:
     """`text` in the form in which `event` takes it."""
-    if event == STOP:
-        return {"decision": "block", "reason": text}
     return {"hookSpecificOutput": {"hookEventName": event, "additionalContext": text}}

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
 SERVERS, ENV, HOOKS = "mcpServers", "env", "hooks"
 _ALLOW: Path = ("permissions", "allow")
-_SERVER: Path = (SERVERS, NAME)
 
 
 class JsonWish(NamedTuple):
@@ -31,6 +30,7 @@ class JsonWish(NamedTuple):
     env: Mapping[str, str] | None = None
     hooks: Mapping[str, Mapping[str, object]] | None = None  #: by event
     allow: tuple[str, ...] = ()  #: permission rules of Claude Code
+    servers: str = SERVERS  #: the object that holds the servers
 
 
 class Edited(NamedTuple):
@@ -45,7 +45,8 @@ class Edited(NamedTuple):
 class _Work:
     """One text in the making."""
 
-    def __init__(self, text: str, record: Mapping[str, object] | None) -> None:
+    def __init__(self, text: str, record: Mapping[str, object] | None, servers: str) -> None:
+        self.server: Path = (servers, NAME)
         self.doc = JsonText(text)
         self.done: list[tuple[str, Path, object]] = []
         self.notes: list[str] = []
@@ -97,13 +98,13 @@ class _Work:
     def _remember_missing(self, path: Path) -> None:
         for depth in range(1, len(path)):
             inner = path[:depth]
-            if not self.doc.has(inner) and inner not in self.made and inner != _SERVER:
+            if not self.doc.has(inner) and inner not in self.made and inner != self.server:
                 self.made.append(inner)
 
 
 def installed(text: str, wish: JsonWish, record: Mapping[str, object] | None = None) -> Edited:
     """`text` with our parts in it, as they are wished now."""
-    work = _Work(text, record)
+    work = _Work(text, record, wish.servers)
     if wish.server is not None:
         _put_server(work, wish.server)
     _put_env(work, wish.env or {})
@@ -118,14 +119,14 @@ def installed(text: str, wish: JsonWish, record: Mapping[str, object] | None = N
     return work.edited()
 
 
-def removed(text: str, record: Mapping[str, object] | None = None) -> Edited:
+def removed(text: str, record: Mapping[str, object] | None = None, *, servers: str = SERVERS) -> Edited:
     """`text` without our parts."""
-    work = _Work(text, record)
-    server = as_object(work.doc.get(_SERVER))
+    work = _Work(text, record, servers)
+    server = as_object(work.doc.get(work.server))
     if server is not None and is_our_server(server):
-        work.give_back(_SERVER)
-    elif work.doc.get(_SERVER) is not None:
-        work.notes.append(f"{named(_SERVER)} starts something else: it stays.")
+        work.give_back(work.server)
+    elif work.doc.get(work.server) is not None:
+        work.notes.append(f"{named(work.server)} starts something else: it stays.")
     for path in list(work.keys):
         _give_back_key(work, path)
     _drop_hooks(work)
@@ -138,20 +139,21 @@ def removed(text: str, record: Mapping[str, object] | None = None) -> Edited:
 
 def is_our_server(server: Mapping[str, object]) -> bool:
     """Whether a server is Taskyard."""
-    return is_ours([server.get("command"), *(as_list(server.get("args")) or [])], "mcp")
+    command = server.get("command")  # opencode has all words in one list
+    return is_ours([*(as_list(command) or [command]), *(as_list(server.get("args")) or [])], "mcp")
 
 
 def _put_server(work: _Work, wished: Mapping[str, object]) -> None:
     """Ours is brought up to date, with whatever somebody set for it besides; another of our name makes room."""
-    found = work.doc.get(_SERVER)
+    found = work.doc.get(work.server)
     current = as_object(found)
     if current is not None and is_our_server(current):
         for key, value in wished.items():
-            work.put((*_SERVER, key), value)
+            work.put((*work.server, key), value)
         return
-    if work.doc.has(_SERVER):
-        work.before[_SERVER] = found
-    work.put(_SERVER, dict(wished))
+    if work.doc.has(work.server):
+        work.before[work.server] = found
+    work.put(work.server, dict(wished))
 
 
 def _put_env(work: _Work, wished: Mapping[str, str]) -> None:

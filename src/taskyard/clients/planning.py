@@ -8,7 +8,7 @@ What installing or uninstalling means for each file of a client, worked out in f
 
 from __future__ import annotations
 
-from taskyard.clients import claude_code, codex, config_file, gemini, json_config, records, toml_config
+from taskyard.clients import claude_code, codex, config_file, gemini, json_config, opencode, records, toml_config
 from taskyard.clients.json_config import JsonWish
 from taskyard.clients.json_text import NotEditable
 from taskyard.errors import BadConfig
@@ -25,6 +25,7 @@ CLIENTS: Mapping[str, Callable[[Wanted, Mapping[str, str]], list[Target]]] = {
     "claude-code": claude_code.targets,
     "codex": codex.targets,
     "gemini": gemini.targets,
+    "opencode": opencode.targets,
 }
 
 
@@ -133,7 +134,7 @@ def _edited(file: config_file.Read, target: Target, record: Mapping[str, object]
         if isinstance(wish, JsonWish):
             if install:
                 return json_config.installed(file.text, wish, record)
-            return json_config.removed(file.text, record)
+            return json_config.removed(file.text, record, servers=wish.servers)
         if install:
             return toml_config.installed(file.text, wish, record)
         return toml_config.removed(file.text, record)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from taskyard.clients import opencode
 from taskyard.clients.starting import NAME
 
 TYPE_CHECKING = False
@@ -15,9 +16,7 @@ def snippet(client: str | None, start: Start) -> dict[str, Any]:
     """The part of the configuration that starts Taskyard; without a client, in the form that most clients read."""
     server = start.server()
     if client == "opencode":
-        words = [server["command"], *start.arguments]
-        local = {"type": "local", "command": words, "environment": server["env"], "enabled": True}
-        return {"$schema": "https://opencode.ai/config.json", "mcp": {NAME: local}}
+        return {"$schema": "https://opencode.ai/config.json", "mcp": {NAME: opencode.server(start)}}
     if client == "vscode":
         return {"servers": {NAME: {"type": "stdio", **server}}}
     if client == "codex":

@@ -51,6 +51,7 @@ class Reader:
         self.refused: list[str] = []
         self.error = ""
         self.rate_limit: RateLimit | None = None
+        self.passes = False  #: the program itself treats the error as one that a retry may resolve
         self.is_over = False  #: the program said that the turn is over
         self.has_begun = False  #: the program named its conversation
         self.gives_up = asyncio.Event()  #: set: the program would go on without a word; end it
@@ -94,7 +95,7 @@ class Reader:
             how = f"exit code {code}" if code >= 0 else f"signal {-code}"
             self.fails(f"it ended with {how} before its turn was over{f': {last_words}' if last_words else ''}")
         is_killed = code < 0  # by somebody, or for want of memory: the task is not at fault
-        is_passing = bool(self.error) and (is_killed or PASSING.search(self.error) is not None)
+        is_passing = bool(self.error) and (is_killed or self.passes or PASSING.search(self.error) is not None)
         is_retryable = self.rate_limit is not None or is_passing
         is_lost = not self.has_begun and is_session_lost(self.error)
         return Said(self.speech.answer, self.error, is_retryable, self.rate_limit, tuple(self.refused), is_lost)

@@ -120,6 +120,7 @@ class _Events(Reader):
         elif kind == "error":
             error = as_object(event.get("error")) or {}
             message = as_text((as_object(error.get("data")) or {}).get("message"))
+            self.passes = (as_object(error.get("data")) or {}).get("isRetryable") is True
             self.fails(message or as_text(error.get("name")) or "it failed")
 
     def log(self, line: str) -> None:
@@ -128,6 +129,7 @@ class _Events(Reader):
             return
         self.fails(error)
         self._errors += 1
+        self.passes = self._errors > 1  # it sends a request again only where the error may pass
         if self.rate_limit is not None or self._errors >= MOST_ERRORS:
             self.gives_up.set()
 

@@ -29,6 +29,7 @@ from acp.schema import (
 
 from taskyard import __version__, config
 from taskyard.engines import own_server, quiet
+from taskyard.engines.acp import gemini_sessions
 from taskyard.engines.acp.models import choose
 from taskyard.engines.acp.updates import FAILURES, Memory, Updates
 from taskyard.engines.acp.wire import Wire
@@ -55,6 +56,9 @@ _DYING = 2.0
 #: What the protocol answers where somebody has to log in first.
 _AUTH_REQUIRED = -32000
 
+#: Seconds of silence that end the history of a session, whose messages follow each other without a pause; and for all.
+_HISTORY_PAUSE, _LONGEST_HISTORY = 0.5, 10.0
+
 #: Characters of an error that are repeated.
 _LONGEST = 1_000
 
@@ -73,6 +77,7 @@ async def run(brief: Brief, watcher: Watcher, memory: Memory) -> Said:
     brief = own_server.permitted(brief)
     if os.path.basename(brief.command[0]) == "opencode":  # it asks about nothing unless its rules say so
         brief = brief._replace(env={**brief.env, **permission_settings(brief)})
+    brief = brief._replace(env={**_codex_mode(brief), **brief.env})
     try:
         program = await Program.start(brief.command, brief, watcher)
     except OSError as error:
@@ -87,6 +92,13 @@ async def run(brief: Brief, watcher: Watcher, memory: Memory) -> Said:
             return failure.said
         finally:
             await one.close()
+
+
+def _codex_mode(brief: Brief) -> dict[str, str]:
+    """What has Codex' adapter ask a person: in its default mode a model reviews requests."""
+    if brief.command[0].rsplit("/", 1)[-1] != "codex-acp" or brief.permissions not in _CODEX_MODES:
+        return {}
+    return {"INITIAL_AGENT_MODE": _CODEX_MODES[brief.permissions]}
 
 
 class _Run:
@@ -174,7 +186,12 @@ class _Run:
             if abilities is not None and abilities.resume is not None:
                 await self._soon("session/resume", self._agent.resume_session(session_id=before, **where))
             elif can.load_session:
+                is_gemini = gemini_sessions.is_known(before, self._brief.env)
+                if is_gemini:
+                    await self._await_next_minute(before)
                 await self._soon("session/load", self._agent.load_session(session_id=before, **where))
+                if is_gemini:
+                    await self._await_end_of_history()
             elif not self._memory.is_ours:
                 raise Failed(f"it cannot go on with conversation {before!r}: it keeps none")
             else:
@@ -187,6 +204,23 @@ class _Run:
         finally:
             self._updates.is_muted = False
         return True
+
+    async def _await_next_minute(self, session: str) -> None:
+        """Wait until Gemini CLI can load a session without overwriting it."""
+        seconds = gemini_sessions.unsafe_for(session, self._brief.env, now=time.time())
+        if seconds > 0:
+            why = f"Gemini CLI cannot load a session in the minute in which it began: waiting {seconds:.0f} s"
+            self._watcher.record({"type": "note", "text": why})
+            await asyncio.sleep(seconds)
+
+    async def _await_end_of_history(self) -> None:
+        """Wait for what Gemini CLI repeats of a session: it sends that after its answer to `session/load`."""
+        deadline = time.monotonic() + _LONGEST_HISTORY
+        self._wire.heard_at = time.monotonic()
+        until = min(self._wire.heard_at + _HISTORY_PAUSE, deadline)
+        while (left := until - time.monotonic()) > 0:
+            await asyncio.sleep(left)
+            until = min(self._wire.heard_at + _HISTORY_PAUSE, deadline)
 
     async def _choose_model(self, settings: list[Any]) -> None:
         if not self._brief.model:
@@ -251,7 +285,7 @@ class _Run:
             either: set[asyncio.Future[Any]] = {asking, self._failed}
             await asyncio.wait(either, timeout=left, return_when=asyncio.FIRST_COMPLETED)
             if self._failed.done() and not asking.done():
-                raise self._failure(self._failed.result())
+                raise self._failure(self._failed.result(), kind="server_error")  # opencode retries no other error
 
     def _said(self, response: PromptResponse) -> Said:
         updates = self._updates
@@ -334,6 +368,9 @@ class _Run:
 
 #: Who serves the model of each program, as people know it.
 _PROVIDERS = {"claude-agent-acp": "anthropic", "codex-acp": "openai", "gemini": "google"}
+
+#: The modes of Codex' adapter in which a person decides, by ours.
+_CODEX_MODES = {"ask": "read-only", "edit": "workspace-write"}
 
 #: What agents call an error that is a rate limit.
 _LIMITED = ("rate_limit", "rate_limited", "usage_limit", "overloaded")
