@@ -14,6 +14,7 @@ from support.a2a_places import OurServer
 from taskyard.a2a_server.letters import MOST, Letters, new
 from taskyard.errors import StorageError, UsageError
 from taskyard.runtime.folder import JobFolder
+from taskyard.runtime.jobs import Jobs
 
 
 @pytest.fixture
@@ -83,8 +84,11 @@ def test_the_server_answers_whatever_another_program_put_in_their_place(
             Path(path).touch()
             os.truncate(path, 1 << 40)
 
+    asking: list[str] = []
+
     async def body(client: Client) -> None:
         task = await a2a.begun(client, "/ask Which one?\nThank you.")
+        asking.append(task.id)
         await a2a.until(client, task.id, lambda task: task.status.state == TaskState.TASK_STATE_INPUT_REQUIRED)
         put(f"{server.yard.home}/jobs/{task.id}/a2a.jsonl")
         with pytest.raises((A2AError, A2AClientError)):
@@ -92,7 +96,10 @@ def test_the_server_answers_whatever_another_program_put_in_their_place(
         other = await a2a.begun(client, "done")
         await a2a.until(client, other.id, a2a.is_over)
 
-    server.talk(body)
+    try:
+        server.talk(body)
+    finally:
+        Jobs(server.yard.home).stop(*asking)
     assert target.read_text() == ""
 
 
