@@ -19,8 +19,11 @@ from support.wait import until
 async def _started(name: str) -> str:
     client_info = Implementation(name=name, version="1")
     home = Path(os.environ["TASKYARD_HOME"])
+    ends = home / "ends"
+    command = f"while [ ! -e {ends} ]; do sleep 0.02; done; exit 4"
     async with stdio_client(home, "--list", "demo", client_info=client_info) as client:
-        said = await client.call_tool("Bash", {"command": "exit 4", "run_in_background": True})
+        said = await client.call_tool("Bash", {"command": command, "run_in_background": True})
+        ends.touch()  # an end before the answer would be told in it
         text = str(said.content[0].text)  # type: ignore[union-attr]
         command = text.partition("run_in_background: ")[2]
         if command:
