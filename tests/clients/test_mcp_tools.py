@@ -153,13 +153,17 @@ def test_answers(client: Client, model: Model, folder: Path) -> None:
         folder,
         ("TaskCreate", {"subject": "Port the parser"}),
         ("Bash", {"command": "printf 'sle%s' pt"}),  # its output is not among its words
+        ("Bash", {"command": "echo $((7 * 600))"}),  # JSON, and no object
+        ("Bash", {"command": 'echo "[$((7 * 600))]"'}),
         ("TaskList", {}),
     )
 
     assert offers(api.turns[0]), api.turns[0].tools
-    created, printed, listed = api.turns[-1].tool_results
+    created, printed, number, items, listed = api.turns[-1].tool_results
     assert "Task #1 created successfully: Port the parser" in created
     assert "slept" in printed
+    assert "4200" in number and "[4200]" not in number
+    assert "[4200]" in items
     assert "#1 [pending] Port the parser" in listed
     assert '"check"' not in api.turns[-1].text and "hmac" not in api.turns[-1].text.lower()
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+import shlex
 from typing import Any
 
 import pytest
 
 import taskyard
-from support.mcp_server import Model, talk
+from support.mcp_server import Mode, Model, talk
 from support.wait import until
 
 
@@ -75,3 +76,35 @@ def test_an_error_is_text_too(monkeypatch: pytest.MonkeyPatch) -> None:
         assert next(block.text for block in said.content if block.type == "text") == "Task not found"
 
     talk(body, agent="ada")
+
+
+#: What a command may print: JSON that is no object.
+BARE_JSON = ["1", "[1]", '"x"', "null", "true", "1e999", "1" * 5_000]
+
+
+@pytest.mark.req("T-04")
+@pytest.mark.parametrize("mode", ["auto", "legacy"])
+def test_gemini_cli_finds_an_object_beside_every_text_and_makes_none_of_it(
+    mode: Mode, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TASKYARD_MCP_STRUCTURED", "0")
+
+    async def body(model: Model) -> None:
+        for printed in BARE_JSON:
+            said = await model.client.call_tool("Bash", {"command": f"printf %s {shlex.quote(printed)}"})
+            assert [block.text for block in said.content if block.type == "text"] == [printed]
+            assert said.structured_content is not None and said.structured_content["output"] == printed
+
+    talk(body, agent="ada", mode=mode, program="gemini-cli-mcp-client")
+
+
+def test_other_clients_get_bare_json_as_text_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TASKYARD_MCP_STRUCTURED", "0")
+
+    async def body(model: Model) -> None:
+        for printed in BARE_JSON:
+            said = await model.client.call_tool("Bash", {"command": f"printf %s {shlex.quote(printed)}"})
+            assert [block.text for block in said.content if block.type == "text"] == [printed]
+            assert said.structured_content is None
+
+    talk(body, agent="ada", program="claude-code")

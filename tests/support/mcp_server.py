@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 import anyio
 from mcp.client.client import Client
-from mcp_types import CallToolResult
+from mcp_types import CallToolResult, Implementation
 
 from support.mcp_clients import PATIENCE, stdio_client
 from taskyard import config
@@ -60,13 +60,16 @@ class Said:
 
 
 @asynccontextmanager
-async def inside(*, agent: str | None = None, mode: Mode = "auto", patience: float = 20.0) -> AsyncIterator[Model]:
-    """A client of a server in this process."""
+async def inside(
+    *, agent: str | None = None, mode: Mode = "auto", patience: float = 20.0, program: str | None = None
+) -> AsyncIterator[Model]:
+    """A client of a server in this process; `program`: the name that it gives itself."""
     callers = OneCaller(agent=agent, list="demo", tasks_dir=None)
     structured = os.environ.get("TASKYARD_MCP_STRUCTURED", "1") == "1"
     server = build(callers, config.load()._replace(mcp_patience=patience, mcp_structured=structured))
     try:
-        async with Client(server, mode=mode) as client:
+        info = None if program is None else Implementation(name=program, version="1")
+        async with Client(server, mode=mode, client_info=info) as client:
             yield Model(client)
     finally:
         await callers.close()
@@ -81,12 +84,19 @@ async def over_stdio(*words: str, mode: Mode = "auto", env: dict[str, str] | Non
         yield Model(client)
 
 
-def talk(body: Callable[[Model], Awaitable[None]], *, agent: str | None = None, patience: float = 20.0) -> None:
+def talk(
+    body: Callable[[Model], Awaitable[None]],
+    *,
+    agent: str | None = None,
+    mode: Mode = "auto",
+    patience: float = 20.0,
+    program: str | None = None,
+) -> None:
     """Have a conversation with a server in this process."""
 
     async def run() -> None:
         with anyio.fail_after(LONGEST):
-            async with inside(agent=agent, patience=patience) as model:
+            async with inside(agent=agent, mode=mode, patience=patience, program=program) as model:
                 await body(model)
 
     _run(run)

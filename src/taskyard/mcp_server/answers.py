@@ -5,6 +5,10 @@ A client hands its model either the text or `structuredContent`, where there is 
 alone, Gemini CLI and opencode the former. So answers have text only, unless the setting `mcp_structured` is on; then
 `structuredContent` repeats under `notes` what the text says beyond the data.
 
+Gemini CLI parses the first text of an answer without `structuredContent` as JSON and takes the value for it. A value
+that is no object (a command that prints `1` or `[1]`) fails its own check, and its model reads that error instead of
+the text. So answers to Gemini CLI always have `structuredContent`; its model reads the text alone.
+
 A refusal is an answer like any other: it says what is wrong and what to do next, and is marked as an error.
 """
 

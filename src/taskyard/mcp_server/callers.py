@@ -36,6 +36,9 @@ NOBODY = "mcp-client"
 
 _LONGEST_NAME = 60
 
+#: How the names begin that Gemini CLI gives itself in `initialize`.
+_GEMINI_CLI = "gemini-cli"
+
 #: Seconds for a call that looks for notices to come back when its caller is gone.
 _PATIENCE = 1.0
 #: Seconds without a look after which a caller no longer waits for a job by itself: six looks at their rarest.
@@ -223,6 +226,11 @@ def client_name(request: Request) -> str:
     """What the client calls itself."""
     params = request.session.client_params
     return params.client_info.name if params is not None else ""
+
+
+def parses_text(request: Request) -> bool:
+    """Whether the client makes structuredContent of an answer's text where the answer has none."""
+    return client_name(request).startswith(_GEMINI_CLI)
 
 
 def clean_name(text: str) -> str:

@@ -25,7 +25,7 @@ from taskyard.errors import TaskyardError
 from taskyard.mcp_server import roots
 from taskyard.mcp_server.answers import Answer, Result, malformed, refusal, result
 from taskyard.mcp_server.arguments import Arguments
-from taskyard.mcp_server.callers import Caller, Callers
+from taskyard.mcp_server.callers import Caller, Callers, parses_text
 from taskyard.mcp_server.riding import Ride
 from taskyard.mcp_server.task_ids import declared
 
@@ -92,7 +92,7 @@ class OurTool(Tool):
         try:
             caller = await self._callers.find(context.request_context)
         except TaskyardError as error:
-            return result(refusal(error), structured=self._structured)
+            return result(refusal(error), structured=self._sends_data(context))
         if (question := await roots.settle(caller, context)) is not None:
             return question
         async with caller.asking() as begins_turn:
@@ -107,13 +107,15 @@ class OurTool(Tool):
             answer = malformed(self.name, self.parameters.get("properties", {}), error)
         except TaskyardError as error:
             answer = refusal(error)
+        structured = self._sends_data(context)
         if answer.deferred is not None and declared(context.request_context):
-            return result(
-                answer, structured=self._structured
-            )  # its client makes a task of it: nobody reads it, nothing rides on it
+            return result(answer, structured=structured)  # a task for its client: nobody reads it, nothing rides on it
         reminder = await self._reminder(caller)
         ride = await _ride(caller)  # last: whatever comes between taking notices and sending them may fail
-        return result(answer, structured=self._structured, riding=(*ride.text, *reminder), notices=ride.notices)
+        return result(answer, structured=structured, riding=(*ride.text, *reminder), notices=ride.notices)
+
+    def _sends_data(self, context: Context[Any, Any]) -> bool:
+        return self._structured or parses_text(context.request_context)
 
     async def _reminder(self, caller: Caller) -> tuple[str, ...]:
         """A word on the list, if it is time for one and there is a list."""

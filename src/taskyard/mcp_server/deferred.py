@@ -27,7 +27,7 @@ from pydantic import Field
 from taskyard.errors import TaskyardError
 from taskyard.mcp_server import asking, task_states
 from taskyard.mcp_server.answers import Result, protocol_error
-from taskyard.mcp_server.callers import Caller, Callers, Request
+from taskyard.mcp_server.callers import Caller, Callers, Request, parses_text
 from taskyard.mcp_server.task_ids import IDENTIFIER, TaskId, declared, parsed
 from taskyard.runtime.model import Job
 
@@ -95,7 +95,7 @@ class Deferred(Extension):
         caller, task, job = await self._found(ctx, params)
         try:
             if task_states.is_over(task, job):
-                state = await task_states.over(caller, task, structured=self._structured)
+                state = await task_states.over(caller, task, structured=self._structured or parses_text(ctx))
                 caller.heard_of(job.id)
                 return state
             caller.awaits(job.id)
