@@ -15,6 +15,9 @@ from typing import ClassVar
 import pytest
 from countdown import Countdown
 
+from support.cli import process
+from support.cli import taskyard as cli
+from support.disks import mounted
 from support.wait import until
 from taskyard import UsageError
 from taskyard.async_app import AsyncYard, open_async
@@ -22,7 +25,7 @@ from taskyard.runtime.context import JobContext
 from taskyard.runtime.events import Event, Events
 from taskyard.runtime.jobs import Jobs
 from taskyard.runtime.kind import Outcome
-from taskyard.runtime.model import JobStatus
+from taskyard.runtime.model import Job, JobStatus
 
 #: A program that hosts a job and is somewhere else with its thoughts.
 PROGRAM = """
@@ -213,6 +216,110 @@ def test_what_its_code_reports_after_its_end_changes_nothing_and_no_one_hears_of
     assert Path(outputs[0]).read_text(encoding="utf-8") == "before\n"
     written = {path.read_text(encoding="utf-8") for path in tmp_path.glob("[0-9]*")}
     assert written == {""}, "it wrote into another file"
+
+
+#: Bytes of a job's output in the tests of the cap, and of the lines in it.
+CAP, LINE = 1_000_000, 100
+
+
+class Wordy(Countdown):
+    """Writes `start` numbered lines, `at_once` of them in one piece, and looks how much of the file is on disk."""
+
+    at_once = 50
+    most = 0
+
+    async def run(self, context: JobContext) -> Outcome:
+        for first in range(0, self.start, self.at_once):
+            await asyncio.sleep(0)
+            context.write("".join(f"{n:0{LINE - 1}d}\n" for n in range(first, min(first + self.at_once, self.start))))
+            found = os.stat(os.path.join(context.folder, "output"))
+            type(self).most = max(self.most, found.st_blocks * 512)
+        return Outcome(f"wrote {context.size}")
+
+
+class WordyAtOnce(Wordy):
+    """Writes all of it in one piece."""
+
+    at_once = 100_000
+
+
+def lines_from(first: int, last: int) -> bytes:
+    return b"".join(b"%0*d\n" % (LINE - 1, number) for number in range(first, last))
+
+
+@pytest.mark.req("O-04")
+@pytest.mark.parametrize("kind", [Wordy, WordyAtOnce])
+def test_the_output_cap_holds_and_the_head_and_the_newest_half_are_kept(
+    kind: type[Wordy], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TASKYARD_JOB_OUTPUT_CAP", str(CAP))
+    kind.most = 0
+    count = 60_000
+    found: list[Job] = []
+
+    async def act(yard: AsyncYard) -> None:
+        found.append(await yard.jobs.run(kind(count, inside=True), timeout=20))
+
+    in_a_yard(act)
+
+    (job,) = found
+    assert (job.status, job.facts["result"]) == (JobStatus.COMPLETED, f"wrote {count * LINE}")
+    assert kind.most <= CAP
+    end = job.end
+    assert end is not None and end.size == count * LINE and end.head == 196_608
+    kept = Path(job.output_file).read_bytes()
+    whole = lines_from(0, count)
+    assert kept[: end.head] == whole[: end.head]
+    assert kept[end.head + end.header :] == whole[end.base :]
+    assert CAP // 2 <= end.size - end.base <= CAP
+    said = cli("logs", job.id, "--json", "--from", str(end.size - LINE)).data
+    assert (said["text"].encode(), said["next_offset"]) == (whole[-LINE:], end.size)
+
+
+@pytest.mark.req("O-04")
+def test_offsets_stay_valid_for_another_process_while_it_writes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TASKYARD_JOB_OUTPUT_CAP", str(CAP))
+
+    written = asyncio.Event()
+
+    class Staying(Wordy):
+        async def run(self, context: JobContext) -> Outcome:
+            await super().run(context)
+            written.set()
+            await asyncio.sleep(60)
+            return Outcome()
+
+    async def act(yard: AsyncYard) -> None:
+        job = await yard.jobs.start(Staying(30_000, inside=True))
+        await written.wait()
+        said = (await asyncio.to_thread(process, "logs", job.id, "--json", "--from", "300000")).data
+        assert said["omitted"] == said["offset"] - 300_000 > 0
+        assert said["text"].encode() == lines_from(0, 30_000)[said["offset"] :]
+        early = (await asyncio.to_thread(process, "logs", job.id, "--json", "--from", "0")).data
+        assert early["text"].encode()[:196_608] == lines_from(0, 30_000)[:196_608]
+
+    in_a_yard(act)
+
+
+@pytest.mark.req("O-04", "B-08")
+def test_where_nothing_can_be_freed_one_above_its_cap_is_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TASKYARD_JOB_OUTPUT_CAP", str(CAP))
+    found: list[Job] = []
+
+    async def act(yard: AsyncYard) -> None:
+        found.append(await yard.jobs.run(Wordy(1_000_000, inside=True), timeout=20))
+
+    with mounted("mode=700", kind="ramfs") as disk:
+        monkeypatch.setenv("TASKYARD_HOME", str(disk))
+        in_a_yard(act)
+        (job,) = found
+        end = job.end
+        assert end is not None
+        assert (job.status, end.cause, end.by) == (JobStatus.KILLED, "output_cap", "its output's cap")
+        assert CAP < end.size < 2 * CAP
+        kept = Path(job.output_file).read_bytes()
+        assert kept[end.head + end.header :] == lines_from(0, end.size // LINE)[end.base :]
+        assert len(kept) <= CAP
 
 
 class Told(Countdown):

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import os
+from _thread import allocate_lock
+from functools import partial
 
 from taskyard import config
 from taskyard.disk import files
@@ -17,7 +19,7 @@ from taskyard.shapes import as_object
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Mapping
+    from collections.abc import AsyncIterator, Callable, Mapping
 
 #: Messages that wait for a handler which does not read; the next sender is told no.
 MOST_MESSAGES = 1000
@@ -26,11 +28,14 @@ MOST_MESSAGES = 1000
 class JobContext:
     """One job, for the code that does its work. After the job's end, nothing that the code says has any effect."""
 
-    def __init__(self, folder: JobFolder, output: int) -> None:
+    def __init__(self, folder: JobFolder, output: int, *, append: Callable[[bytes], None] | None = None) -> None:
+        """`output` is its open descriptor; `append` writes there where no supervisor holds the cap of the output."""
         self.id = folder.id
         self.home = folder.home
         self.folder = folder.path
         self._output = output
+        self._append = append or partial(files.write_all, output)
+        self._one_at_a_time = allocate_lock()  # a handler may write from several threads
         self._job = folder
         self._record: Mapping[str, object] | None = None
         self._segments: int | None = None
@@ -43,9 +48,10 @@ class JobContext:
 
     def write(self, text: str) -> None:
         """Append to the job's output, whole."""
-        if self._is_closed:
-            return
-        files.write_all(self._output, text.encode("utf-8", "surrogateescape"))
+        data = text.encode("utf-8", "surrogateescape")
+        with self._one_at_a_time:
+            if not self._is_closed:
+                self._append(data)
 
     def written(self, offset: int = 0) -> bytes:
         """What was written from `offset` on; nothing if that is beyond its end."""
@@ -131,7 +137,8 @@ class JobContext:
 
     def close(self) -> None:
         """Ignore whatever the handler still says: the job ends, and its descriptor may soon be another file's."""
-        self._is_closed = True
+        with self._one_at_a_time:
+            self._is_closed = True
 
     @property
     def facts(self) -> Facts:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import os
 import time
 
 from taskyard.clock import now_ms
@@ -20,6 +19,7 @@ from taskyard.runtime.folder import JobFolder
 from taskyard.runtime.keeper import life
 from taskyard.runtime.keeper.birth import Born
 from taskyard.runtime.keeper.control import Wishes
+from taskyard.runtime.keeper.growth import Full, Growth, kept_head
 from taskyard.runtime.keeper.queue import Queue
 from taskyard.runtime.keeper.request import request_of
 from taskyard.runtime.kind import Outcome, in_words
@@ -52,7 +52,7 @@ class Hosted:
         try:
             self._born = Born(
                 self._folder,
-                request.record,
+                {**request.record, "outputHead": kept_head(request.output_cap)},
                 parent=request.parent,
                 event_segments=request.event_segments,
                 transcript=request.transcript,
@@ -60,7 +60,8 @@ class Hosted:
         except BaseException:
             liveness.host_no_longer(self._folder)
             raise
-        self._context = JobContext(self._folder, self._born.output)
+        self._growth = Growth(self._born.descriptor, self._born.output, cap=request.output_cap, now=time.monotonic())
+        self._context = JobContext(self._folder, self._born.output, append=self._append)
         self._wishes = Wishes(self._born.control)
         self._loop = asyncio.get_running_loop()
         self._stopped: asyncio.Future[End] = self._loop.create_future()  # somebody, or the clock, wants its end
@@ -84,10 +85,11 @@ class Hosted:
             if self._timer is not None:
                 self._timer.cancel()
             self._loop.remove_reader(self._born.control)
-            size = os.fstat(self._born.output).st_size
+            self._growth.measure()
             ran, paused = (round(1000 * seconds) for seconds in self._clock.read())
             proof = end.proof or "proved"  # nothing of it is outside this program, and its code has returned
-            end = end._replace(proof=proof, at=now_ms(), duration_ms=ran + paused, paused_ms=paused, size=size)
+            end = end._replace(proof=proof, at=now_ms(), duration_ms=ran + paused, paused_ms=paused)
+            end = end._replace(size=self._growth.size, base=self._growth.kept_from())
             told = await asyncio.to_thread(life.finish, self._born, end)
             await asyncio.to_thread(life.tell_sinks, self._born, told)
         finally:
@@ -120,6 +122,13 @@ class Hosted:
             return self._stopped.result()
         self._context.facts.close(outcome)
         return facts.judged(self._folder, End("exited", 1 if outcome.error else 0))
+
+    def _append(self, data: bytes) -> None:
+        """Write to its output, below the cap; any thread of its work may call this."""
+        try:
+            self._growth.append(data, time.monotonic())
+        except Full:
+            self._loop.call_soon_threadsafe(self._stop, End("output_cap", by="its output's cap"))
 
     def _stop(self, end: End) -> None:
         """Have it end so, unless it is about to for another reason; a second wish can only make it faster."""

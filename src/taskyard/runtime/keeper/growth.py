@@ -15,6 +15,7 @@ from __future__ import annotations
 import fcntl
 import os
 
+from taskyard.disk import files
 from taskyard.runtime.keeper.kernel import punch, why_full
 
 #: No pipe or page cache takes more than this, in bytes a second.
@@ -93,11 +94,7 @@ class Growth:
         Raises:
             Full: it is above its cap and nothing can be freed.
         """
-        found = os.fstat(self._output)
-        grown = found.st_size - self._size
-        if grown < 0:
-            self.base = 0  # the command truncated it: what is there now is all new
-        self._size, self._on_disk = found.st_size, found.st_blocks * 512
+        grown = self.measure()
         rate = max(grown, 0) / max(now - self._looked, 1e-4)
         soon = rate * (2 * self.tick() + _LATE)  # what comes until we look next, if it goes on and the machine is busy
         if rate * _ABSENT > self._cap // 2:
@@ -110,10 +107,34 @@ class Growth:
             if not self._size % SECTOR and not self.lost:
                 self.lost = why_full(self._output, self._size)
         if self.is_fast or self._on_disk + max(soon, self._at_once) > self._cap:
-            self._free(found.st_size, now)
+            self._free(self._size, now)
         else:
             self._above_since = None
         return grown != 0 or self._above_since is not None
+
+    def append(self, data: bytes, now: float) -> None:
+        """Write to the output of a job inside this process: what would be too much is freed before each part of it.
+
+        Raises:
+            Full: it is above its cap and nothing can be freed; the rest of `data` is not written.
+        """
+        part = self._cap // 8
+        for start in range(0, len(data), part):
+            piece = data[start : start + part]
+            self.measure()
+            if self._on_disk + len(piece) + _BLOCK > self._cap:
+                self._free(self._size, now)
+            files.write_all(self._output, piece)
+        self.measure()
+
+    def measure(self) -> int:
+        """Take in the size as it is; how many bytes came since the last time."""
+        found = os.fstat(self._output)
+        grown = found.st_size - self._size
+        if grown < 0:
+            self.base = 0  # the command truncated it: what is there now is all new
+        self._size, self._on_disk = found.st_size, found.st_blocks * 512
+        return grown
 
     def _free(self, size: int, now: float) -> None:
         start = max(self.base - self.base % _BLOCK, self._head)
