@@ -12,7 +12,7 @@ from taskyard.runtime.waiting import next_pause, watch
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Container, Sequence
+    from collections.abc import Callable, Container, Mapping, Sequence
 
     from taskyard.runtime.hosting import Hosted
     from taskyard.runtime.jobs import Jobs
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from taskyard.runtime.looking import Report
     from taskyard.runtime.model import Job
     from taskyard.runtime.output import Part
+    from taskyard.runtime.rate_limit import RateLimited
     from taskyard.runtime.steering import Stopped
     from taskyard.runtime.task_output import TaskOutput
 
@@ -85,6 +86,14 @@ class AsyncJobs:
         `report` gets what is wrong with each that cannot be read, and is left out.
         """
         return self._jobs.list(ended=ended, report=report)
+
+    def rate_limits(self) -> Mapping[str, RateLimited]:
+        """The rate limits that hold now, by account: agents of this user on that account wait."""
+        return self._jobs.rate_limits()
+
+    def lift_rate_limit(self, account: str) -> bool:
+        """Let agents on an account try again at once; whether it was limited."""
+        return self._jobs.lift_rate_limit(account)
 
     async def wait(self, job_id: str, *, timeout: float | None = None) -> Job:  # noqa: ASYNC109  # it answers, not raises
         """The job at its end, or as it is after `timeout` seconds."""
