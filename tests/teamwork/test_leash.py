@@ -56,7 +56,7 @@ def test_whatever_a_program_started_ends_with_its_work(tmp_path: Path, ending: s
             if ending == "stopped":
                 await until(lambda: said(place))
                 assert runs(place)
-                [stopped] = await yard.jobs.stop(job.id)
+                [stopped] = await yard.jobs.stop(job.id, grace=SOON)
                 assert stopped.outcome == "stopped"
             ended = await yard.jobs.wait(job.id, timeout=SOON)
             assert ended.status.value == ("completed" if ending == "done" else "killed")
