@@ -26,12 +26,15 @@ PROMPT = "Look at the list."
 Model = Callable[..., ModelApi]
 
 #: Why a client has no hooks of ours, and why its idle session is not woken. These sentences are footnotes of the page.
-_HOOKS = "Taskyard installs hooks for Claude Code alone: {} reads notices with the next answer of a tool."
-_IDLE = "{} begins a turn only for a person or a program that sends a prompt: the notice comes with the next answer."
+_HOOKS = "Taskyard installs no hooks in {}: its model reads notices with the next answer of a tool."
+_IDLE = (
+    "Taskyard installs nothing that begins a turn of an idle {} session: its model reads the notice with the next"
+    " answer of a tool, in the turn that the next prompt begins."
+)
 
 
 class Client(NamedTuple):
-    """How one program is run, what it calls our tools, and what it cannot do."""
+    """How one program is run, what it calls our tools, and what of ours it does not have."""
 
     name: str  #: for `taskyard install`
     command: tuple[str, ...]  #: one turn

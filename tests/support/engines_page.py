@@ -1,4 +1,4 @@
-"""docs/reference/engines.md: what was tried with which real program, how that ended, and why a program cannot."""
+"""docs/reference/engines.md: what was tried with which real program, how that ended, and why a case was not run."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Cell(NamedTuple):
     """How one case ended."""
 
     mark: str  #: "yes", "no" or "–"
-    reason: str = ""  #: why a program cannot
+    reason: str = ""  #: why the case was not run: the program does not offer it, or Taskyard does not install it
 
 
 TABLES = (
@@ -124,10 +124,11 @@ def page(cells: Cells) -> str:
     lines = [
         "# Engines with real agent programs",
         "",
-        "Every cell is a test with the unmodified program, at the version named, on a scripted model on this machine.",
+        "Every `yes` is a test with the unmodified program, at the version named, on a scripted model on this machine.",
         "`make test-clients` runs them and generates this page.",
         "",
-        "`yes`: works. `–`: the program cannot, for the [reason](#reasons) of that number. `no`: the test failed.",
+        "`yes`: works. `no`: the test failed. `–`: not tested, since the program does not offer it or Taskyard",
+        "does not install it; the [reason](#reasons) of that number says which.",
     ]
     for table in TABLES:
         lines += ["", f"## {table.title}", "", table.about, ""]
