@@ -110,6 +110,18 @@ def test_a_program_works_on_each_task_and_its_words_are_the_transcript(yard: Yar
     assert list(yard.notices().take()) == []  # no model hears of its end
 
 
+@pytest.mark.req("Q-01", "K-04")
+def test_the_time_for_a_task_does_not_run_during_a_rate_limit(yard: Yard, tmp_path: Path) -> None:
+    task, mark = yard.tasks.create("Count the stars"), tmp_path / "asked"
+    limited = json.dumps({"type": "limited", "seconds": 3, "text": "429 quota used up"})
+    script = f"if [ -e {mark} ]; then echo done; else touch {mark}; echo '{limited}'; exit 1; fi"
+
+    job = yard.jobs.run(teammate("sh", "-c", script, task_timeout=2.0), timeout=_SOON)
+
+    assert (job.facts["completed"], job.facts["failed"]) == ([task.id], []), transcript(yard, job)
+    assert job.end is not None and (job.end.duration_ms or 0) > 3_000
+
+
 @pytest.mark.req("K-04", "L-09", "L-15")
 def test_what_its_programs_do_on_the_list_is_its_own_doing(yard: Yard) -> None:
     task = yard.tasks.create("Done by the program itself")
