@@ -26,8 +26,10 @@ def words(command: str | Sequence[str]) -> list[str]:
     return ["bash", "-c", command] if isinstance(command, str) else list(command)
 
 
-async def end(process: Process) -> None:
+async def end(process: Process, *, grace: float = GRACE) -> None:
     """End a process that leads a group, with that group. Whoever left it is ended by the job's keeper.
+
+    `grace`: seconds between TERM and KILL.
 
     What it still prints is read by nobody, but read: one that is kept from printing does not end in good order.
     """
@@ -36,7 +38,7 @@ async def end(process: Process) -> None:
     _signal(process.pid, signal.SIGTERM)
     draining = [create_task(_drain(pipe)) for pipe in (process.stdout, process.stderr) if pipe is not None]
     try:
-        await wait_for(process.wait(), GRACE)
+        await wait_for(process.wait(), grace)
     except TimeoutError:
         pass
     finally:

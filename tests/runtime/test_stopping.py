@@ -263,3 +263,17 @@ def test_a_terminal_that_never_falls_silent_can_be_stopped(jobs: Jobs) -> None:
 
     assert jobs.stop(job.id, grace=0.2)[0].outcome == "stopped"
     assert time.monotonic() - began < 5
+
+
+@pytest.mark.req("B-09")
+def test_a_job_that_is_started_inside_a_stopped_one_on_its_way_out_ends_with_it(jobs: Jobs) -> None:
+    inner = f"{sys.executable} -P -m taskyard run -d -- sleep 300"
+    job = jobs.start(Shell(f"trap '{inner}; exit 0' TERM; echo up; while :; do sleep 0.05; done", grace=30))
+    until(lambda: os.path.getsize(job.output_file) > 0)
+
+    [stopped] = jobs.stop(job.id)
+
+    assert (stopped.outcome, stopped.job.end and stopped.job.end.survivors) == ("stopped", ())
+    [started] = [each for each in jobs.list(ended=True) if each.id != job.id]
+    assert started.end is not None
+    assert (started.end.cause, started.end.by) == ("stopped", stopped.job.end and stopped.job.end.by)

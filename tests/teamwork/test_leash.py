@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import signal
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -19,6 +21,9 @@ from taskyard.teamwork.leash import leashed
 
 #: Leaves a process behind in a session of its own, and says its number.
 ESCAPES = "setsid sh -c 'echo $$ > {place}; exec sleep 300' & "
+
+#: The same, and it ignores a polite end.
+STUBBORN = "setsid sh -c 'trap \"\" TERM; echo $$ > {place}; exec sleep 300' & "
 
 _HOST = """
 import asyncio, sys, taskyard
@@ -40,6 +45,30 @@ def runs(place: Path) -> bool:
 
 def said(place: Path) -> bool:
     return place.exists() and place.read_text(encoding="utf-8").endswith("\n")
+
+
+@pytest.mark.req("K-08", "B-09")
+@pytest.mark.parametrize("engine", ["command", "codex"])
+def test_what_a_program_started_ends_with_a_stop_though_it_ignores_sigterm(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, engine: str
+) -> None:
+    place, program = tmp_path / "pid", tmp_path / "bin" / "codex"
+    program.parent.mkdir()
+    program.write_text("#!/bin/sh\n" + STUBBORN.format(place=place) + "trap '' TERM; sleep 300; sleep 300\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{program.parent}:{os.environ['PATH']}")
+    named: dict[str, Any] = {"engine": "codex"} if engine == "codex" else {"command": [str(program)]}
+
+    async def scene() -> None:
+        async with team() as yard:
+            yard.tasks.create("Task")
+            job = await yard.jobs.start(Teammate("ada", "crew", **named))
+            await until(lambda: said(place))
+            [stopped] = await yard.jobs.stop(job.id, grace=SOON)
+            assert not runs(place)
+            assert stopped.outcome == "stopped"
+
+    asyncio.run(scene())
 
 
 @pytest.mark.req("K-08", "B-09")
@@ -107,12 +136,12 @@ def test_jobs_that_a_program_started_end_with_its_teammate_unless_they_are_to_st
 @pytest.mark.req("B-08")
 @pytest.mark.parametrize(("script", "code"), [("exit 7", 7), ("kill -9 $$", -signal.SIGKILL), ("true", 0)])
 def test_it_ends_as_the_program_did(tmp_path: Path, script: str, code: int) -> None:
-    words = leashed(["sh", "-c", script], home=str(tmp_path), job="t00000000")
+    words = (*leashed(home=str(tmp_path), job="t00000000"), "sh", "-c", script)
     assert subprocess.run(words, check=False, timeout=SOON).returncode == code
 
 
 @pytest.mark.req("B-08")
 def test_a_program_that_is_not_there_is_said_so(tmp_path: Path) -> None:
-    words = leashed(["/nowhere"], home=str(tmp_path), job="t00000000")
+    words = (*leashed(home=str(tmp_path), job="t00000000"), "/nowhere")
     ran = subprocess.run(words, check=False, timeout=SOON, capture_output=True, text=True)
     assert (ran.returncode, ran.stderr) == (127, "/nowhere: No such file or directory\n")

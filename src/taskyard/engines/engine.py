@@ -80,6 +80,9 @@ class Brief(NamedTuple):
     own_tools: bool = True  #: whether an engine that can shall offer it the tools of Taskyard itself
     permissions: str = ""  #: one of PERMISSIONS; "" = the engine's default, `work` where it cannot ask anyone
     reads: tuple[str, ...] = ()  #: folders beside its own that it may read in every mode
+    guard: tuple[
+        str, ...
+    ] = ()  #: words before the command line of its program: a process that ends all the program started
 
 
 class RateLimit(NamedTuple):

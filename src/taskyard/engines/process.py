@@ -27,11 +27,16 @@ _CHUNK = 65_536
 _HANGING_UP = 1.0
 
 
+#: Seconds until a guard (`Brief.guard`) is killed that does not end: it bounds itself, and what it guards outlives it.
+_GUARD_GRACE = 60.0
+
+
 class Program:
     """One run of it."""
 
-    def __init__(self, process: asyncio.subprocess.Process, watcher: Watcher) -> None:
+    def __init__(self, process: asyncio.subprocess.Process, watcher: Watcher, *, is_guarded: bool = False) -> None:
         self._process = process
+        self._grace = _GUARD_GRACE if is_guarded else children.GRACE
         self._last_words = ""
         self.on_stderr: Callable[[str], None] | None = None  #: gets each line of stderr as it comes
         self.heard_at = time.monotonic()  #: when it last printed a line
@@ -50,9 +55,16 @@ class Program:
         """
         pipe = asyncio.subprocess.PIPE
         process = await asyncio.create_subprocess_exec(
-            *argv, cwd=brief.cwd, env=dict(brief.env), stdin=pipe, stdout=pipe, stderr=pipe, start_new_session=True
+            *brief.guard,
+            *argv,
+            cwd=brief.cwd,
+            env=dict(brief.env),
+            stdin=pipe,
+            stdout=pipe,
+            stderr=pipe,
+            start_new_session=True,
         )
-        return cls(process, watcher)
+        return cls(process, watcher, is_guarded=bool(brief.guard))
 
     async def lines(self) -> AsyncIterator[str]:
         """What it prints, a line each, whatever bytes they are."""
@@ -103,7 +115,7 @@ class Program:
             task.cancel()
         if self._feeding is not None:
             self._feeding.cancel()
-        await children.end(self._process)
+        await children.end(self._process, grace=self._grace)
 
     async def __aenter__(self) -> Program:
         return self

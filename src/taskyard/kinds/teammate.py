@@ -140,8 +140,7 @@ class Teammate(NamedTuple):
         if command and shutil.which(command[0], path=env.get("PATH")) is None:
             return Outcome(error=f"{command[0]} is not there, or cannot be run")
         hears = _hears(engine, command)
-        if self.is_inside and command:
-            command = leashed(command, home=context.home, job=context.id)
+        guard = leashed(home=context.home, job=context.id) if self.is_inside else ()
         found, about = engines.find(engine), ""
         cwd = here.folder(self.cwd)
 
@@ -155,7 +154,7 @@ class Teammate(NamedTuple):
                 theirs[families.VARIABLE] = f"{env['TASKYARD_LIST']}/{turn.task.id}"
             settings = config.load()
             brief = Brief(turn.prompt, cwd, theirs, model, command, turn.session)._replace(
-                own_tools=settings.agent_tools, permissions=settings.agent_permissions
+                own_tools=settings.agent_tools, permissions=settings.agent_permissions, guard=guard
             )
             return await found.work(brief, turn.watch)
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 _FILE = os.path.abspath(__file__)
 
-#: Seconds between asking and making: less than an engine gives a program.
+#: Seconds between asking and making: less than the grace of a job.
 _GRACE = 1.0
 
 #: What shells answer for a program that is not there.
@@ -28,9 +28,9 @@ class _Asked(Exception):
     """Somebody wants it to end."""
 
 
-def leashed(command: Sequence[str], *, home: str, job: str) -> tuple[str, ...]:
-    """The words that run a command so."""
-    return (sys.executable, "-I", "-S", _FILE, home, job, str(os.getpid()), *command)
+def leashed(*, home: str, job: str) -> tuple[str, ...]:
+    """The words before a command line that run it so."""
+    return (sys.executable, "-I", "-S", _FILE, home, job, str(os.getpid()))
 
 
 def main(arguments: Sequence[str]) -> int:

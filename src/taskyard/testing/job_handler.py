@@ -112,14 +112,14 @@ async def _what_goes_well_is_completed_and_told_once(yard: Yard) -> None:
     assert ended.status is JobStatus.COMPLETED, f"{ended.status}: {ended.end}"
     assert ended.end is not None and ended.end.proof == "proved", f"{ended.end}"
     assert ended.end_time is not None and ended.end_time >= ended.start_time, "it ended before it began"
-    _assert_told(yard, ended.id, "completed")
+    await _assert_told(yard, ended.id, "completed")
 
 
 async def _what_fails_is_never_completed_and_says_why(yard: Yard) -> None:
     ended = await yard.ended(yard.kind.failing())
     assert ended.status is JobStatus.FAILED, f"{ended.status}: {ended.end}"
     assert ended.end is not None and (ended.end.error or ended.end.exit_code), f"it does not say why: {ended.end}"
-    _assert_told(yard, ended.id, "failed")
+    await _assert_told(yard, ended.id, "failed")
 
 
 async def _a_stop_ends_it_once_and_for_all(yard: Yard) -> None:
@@ -134,7 +134,7 @@ async def _a_stop_ends_it_once_and_for_all(yard: Yard) -> None:
     [again] = await yard.jobs.stop(job.id)
     assert again.outcome == "already_ended", f"a second stop answers {again.outcome}"
     assert again.job == stopped.job, "a second stop changed how it ended"
-    _assert_told(yard, job.id, "killed")
+    await _assert_told(yard, job.id, "killed")
     try:
         await yard.jobs.send(job.id, "too late")
     except JobEnded:
@@ -189,7 +189,7 @@ async def _one_whose_keeper_is_killed_is_lost_and_nothing_of_it_runs(yard: Yard)
     assert (ended.status, ended.end.proof) == (JobStatus.FAILED, "best_effort"), f"{ended.end}"
     fields = stat_fields(str(ended.pid))
     assert fields is None or not runs(str(ended.pid), fields), f"process {ended.pid} runs on"  # zombies do not
-    _assert_told(yard, job.id, "failed")
+    await _assert_told(yard, job.id, "failed")
 
 
 async def _assert_taken_up(yard: Yard, job_id: str) -> None:
@@ -198,18 +198,22 @@ async def _assert_taken_up(yard: Yard, job_id: str) -> None:
     assert keeper_of(JobFolder(yard.home, job_id)), "nobody keeps it now"
     [stopped] = await yard.jobs.stop(job_id)
     assert stopped.outcome == "stopped", f"a stop is answered {stopped.outcome}: {stopped.job.end}"
-    _assert_told(yard, job_id, "killed")
+    await _assert_told(yard, job_id, "killed")
 
 
 def _is_there(path: str) -> bool:
     return os.path.exists(path)
 
 
-def _assert_told(yard: Yard, job_id: str, status: str) -> None:
+async def _assert_told(yard: Yard, job_id: str, status: str) -> None:
     """That its receiver hears of it exactly once; of a silent kind, or one that is for people only, never."""
     wanted = yard.kind.quick().wanted()
     expected = [] if wanted.is_silent or wanted.is_for_people else [(job_id, status)]
-    told = [(notice.task_id, notice.status) for notice in yard.notices()]
+    until = time.monotonic() + _SOON
+    while not (told := [(notice.task_id, notice.status) for notice in yard.notices()]):
+        if not expected or time.monotonic() > until:
+            break
+        await asyncio.sleep(0.01)  # the end is written first, then the notice
     assert told == expected, f"its receiver was told {told}, not {expected}"
 
 

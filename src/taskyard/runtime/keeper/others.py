@@ -19,7 +19,7 @@ from taskyard.typed import NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Container, Iterator, Mapping
 
 
 #: Jobs inside jobs beyond this are a circle that somebody wrote by hand.
@@ -47,6 +47,8 @@ class Others:
 
     def __init__(self, folder: JobFolder) -> None:
         self._folder = folder
+        self._stop: Mapping[str, object] | None = None  # what those inside us were asked when ours was stopped
+        self._asked: set[str] = set()  # ids of the jobs that were
 
     def _living(self, inside: JobFolder | None = None, depth: int = 0) -> Iterator[Inner]:
         """Those inside us that have a keeper; of one that has none, those inside it: they are ours now."""
@@ -70,19 +72,21 @@ class Others:
         return frozenset(inner.keeper for inner in self._living() if inner.keeper)
 
     def stop_children(self, *, by: str, grace: float) -> None:
-        """Ask those that end with us to end."""
-        self.tell({"do": "stop", "by": by, "grace": grace})
+        """Ask those that end with us to end; one that begins later is asked by `are_settled`."""
+        self._stop = {"do": "stop", "by": by, "grace": grace}
+        self._asked = self.tell(self._stop)
 
-    def tell(self, wish: Mapping[str, object]) -> None:
-        """Say something to those that end with us."""
-        for inner in self._living():
-            if inner.fate() == "kill":
-                send(inner.folder, wish)
+    def tell(self, wish: Mapping[str, object], *, but: Container[str] = ()) -> set[str]:
+        """Say something to those that end with us, except for the ids in `but`; the ids of those that got it."""
+        ending = [inner.folder for inner in self._living() if inner.folder.id not in but and inner.fate() == "kill"]
+        return {folder.id for folder in ending if send(folder, wish)}
 
     def are_settled(self, *, stopping: bool) -> bool:
         """Whether only such jobs are left inside us that we need not wait for; the others are asked to end."""
-        if not stopping:
+        if not stopping or self._stop is None:
             self.stop_children(by=f"the end of {self._folder.id}", grace=3.0)
+        else:  # our command may have started one more while it was asked to end
+            self._asked |= self.tell(self._stop, but=self._asked)
         return not any(inner.fate() == "kill" for inner in self._living())
 
     def survivors(self) -> list[int]:
