@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shlex
 from typing import Any
 
@@ -11,6 +12,8 @@ import pytest
 import taskyard
 from support.mcp_server import Mode, Model, talk
 from support.wait import until
+from taskyard import paths
+from taskyard.runtime.folder import JobFolder
 
 
 def _by_text(result_texts: list[str]) -> str:
@@ -19,10 +22,16 @@ def _by_text(result_texts: list[str]) -> str:
 
 async def _busy_list_answer(model: Model) -> tuple[str, str, dict[str, Any]]:
     """TaskList with a notice and a message waiting: its text, its data as a client shows it, its `_meta`."""
-    job = await model.client.call_tool("Bash", {"command": "exit 3", "run_in_background": True, "description": "Fail"})
+    gate = os.path.join(
+        paths.home(), "gate"
+    )  # until it is there: the answer to a start has the notice of what ended before it
+    command = f"until test -e {shlex.quote(gate)}; do sleep 0.01; done; exit 3"
+    job = await model.client.call_tool("Bash", {"command": command, "run_in_background": True, "description": "Fail"})
     job_id = str(job.content[0].text).split("ID: ")[1].split(".")[0]  # type: ignore[union-attr]
     with taskyard.open(list="demo", agent="bob") as yard:
+        os.close(os.open(gate, os.O_CREAT | os.O_WRONLY))
         until(lambda: yard.jobs.get(job_id).is_final)
+        until(lambda: not os.path.lexists(JobFolder(paths.home(), job_id).notice))  # its notice is in the outbox
         yard.mail.send("bob", "ada", "Look at #1.")
     said = await model.client.call_tool("TaskList", {})
     texts = [block.text for block in said.content if block.type == "text"]
