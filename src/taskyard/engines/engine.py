@@ -80,9 +80,7 @@ class Brief(NamedTuple):
     own_tools: bool = True  #: whether an engine that can shall offer it the tools of Taskyard itself
     permissions: str = ""  #: one of PERMISSIONS; "" = the engine's default, `work` where it cannot ask anyone
     reads: tuple[str, ...] = ()  #: folders beside its own that it may read in every mode
-    guard: tuple[
-        str, ...
-    ] = ()  #: words before the command line of its program: a process that ends all the program started
+    guard: tuple[str, ...] = ()  #: put before the program's command line: a process that ends all that it started
 
 
 class RateLimit(NamedTuple):

@@ -89,7 +89,7 @@ def _json(place: Place) -> dict[str, object]:
 SHOW = Command(
     _show,
     one_team,
-    "The members of a team, each alive, idle, stalled, dead, or unknown where nobody recorded how to tell; with the\n"
+    "The members of a team, each alive, idle, stalled, dead, or unknown if its liveness was not recorded; with the\n"
     "job that it is, and the task it has in hand. One that waits for a person or a rate limit says for what, and\n"
     "which command answers it.",
     examples=("taskyard team show crew",),

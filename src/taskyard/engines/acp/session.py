@@ -96,7 +96,7 @@ async def run(brief: Brief, watcher: Watcher, memory: Memory) -> Said:
 
 def _codex_mode(brief: Brief) -> dict[str, str]:
     """What has Codex' adapter ask a person: in its default mode a model reviews requests."""
-    if brief.command[0].rsplit("/", 1)[-1] != "codex-acp" or brief.permissions not in _CODEX_MODES:
+    if os.path.basename(brief.command[0]) != "codex-acp" or brief.permissions not in _CODEX_MODES:
         return {}
     return {"INITIAL_AGENT_MODE": _CODEX_MODES[brief.permissions]}
 
