@@ -85,6 +85,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
         yield Place(yard, server)
         assert "Traceback" not in server.said
         assert server.token not in server.said
+    yard.stop_jobs()
 
 
 @pytest.mark.parametrize("path", ["/rpc", "/rest/tasks", "/rest/message:send", "/", "/nowhere"])

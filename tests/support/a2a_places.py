@@ -115,6 +115,12 @@ class Yard:
         """The jobs behind the tasks."""
         return Jobs(self.home)
 
+    def stop_jobs(self) -> None:
+        """End whatever is still at work in this home: jobs outlive the server that started them."""
+        jobs = self.jobs()
+        jobs.stop(*[job.id for job in jobs.list()], grace=0.1)
+        jobs.close()
+
     def serve(self, *words: str, port: str = "0") -> OurServer:
         """A server over this home; `words` or config.toml say what it offers."""
         return OurServer(self, "--port", port, *(words or ("--command", OFFERED)))

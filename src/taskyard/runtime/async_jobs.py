@@ -8,7 +8,7 @@ from taskyard.runtime.folder import JobFolder
 from taskyard.runtime.requests import is_inside
 from taskyard.runtime.starting import TRIES, answered, is_made, understood
 from taskyard.runtime.steering import asked_to_stop, outcome_of
-from taskyard.runtime.waiting import next_pause, watch
+from taskyard.runtime.waiting import is_sending_notice, next_pause, watch
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -104,9 +104,11 @@ class AsyncJobs:
                     pause = next_pause(pause)
                     if await self._slept(job, pause):
                         pause = 0.0
+                if not job.is_far and is_sending_notice(JobFolder(self._jobs.home, job_id)):
+                    job = await asyncio.to_thread(self._jobs.wait, job_id)
+                return job
         except TimeoutError:
             return self.get(job_id)
-        return job
 
     async def wait_all(
         self,

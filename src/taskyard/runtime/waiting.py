@@ -29,6 +29,9 @@ MOMENT = 0.005
 #: Between two looks at a job that only others can settle, in seconds.
 _LONGEST_PAUSE = 1.0
 
+#: How long to wait for the notice of a job that has ended, in seconds.
+_SEND_TIMEOUT = 1.0
+
 #: `poll` counts in milliseconds of an int: longer sleeps are taken in parts.
 _LONGEST = 1e6
 
@@ -56,7 +59,28 @@ def wait_all(home: str, job_ids: Sequence[str], timeout: float | None = None) ->
                 time.sleep(pause if left is None else min(pause, left))
                 pause = next_pause(pause)
             job = jobs[job_id] = look(home, job_id)
+        if job.is_final and _sent_notice(JobFolder(home, job_id), deadline):
+            jobs[job_id] = look(home, job_id)
     return [jobs[job_id] for job_id in job_ids]
+
+
+def _sent_notice(folder: JobFolder, deadline: float | None) -> bool:
+    """Wait while the supervisor sends the notice of the end; whether there was something to wait for."""
+    longest = time.monotonic() + _SEND_TIMEOUT
+    last = longest if deadline is None else min(longest, deadline)
+    has_waited = False
+    while is_sending_notice(folder) and time.monotonic() < last:
+        time.sleep(MOMENT)
+        has_waited = True
+    return has_waited
+
+
+def is_sending_notice(folder: JobFolder) -> bool:
+    """Whether a job has ended and its supervisor has yet to send the notice of it.
+
+    The end is written first. Whoever waits for a job and then reads notices expects to find the one of this job.
+    """
+    return os.path.lexists(folder.notice) and keeper_of(folder) is not None
 
 
 def next_pause(pause: float) -> float:
