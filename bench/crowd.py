@@ -17,8 +17,9 @@ from collections import Counter
 
 import taskyard
 from taskyard import Teammate
-from taskyard.identity import Acting
-from taskyard.teamwork import Turn, Working
+from taskyard.agents.identity import TeammateIdentity
+from taskyard.agents.teammate.embedded import Working
+from taskyard.agents.teammate.loop import Turn
 
 TEAM = "crowd"
 
@@ -50,7 +51,7 @@ async def crowd(folder: str, count: int, turns: int) -> dict[str, float]:
         done[turn.task.id] += 1
         return PAGE
 
-    def on_idle(who: Acting, is_idle: bool) -> None:
+    def on_idle(who: TeammateIdentity, is_idle: bool) -> None:
         (idle.add if is_idle else idle.discard)(who.name)
         if len(idle) == count and len(done) == count * EACH:
             rested.set()

@@ -13,11 +13,10 @@ from bench.folders import scratch
 from bench.processes import Failed
 from bench.rounds import Sample
 from bench.task_list import Ground
-from taskyard.kinds.shell import Shell
-from taskyard.runtime.folder import JobFolder
-from taskyard.runtime.jobs import Jobs
-from taskyard.runtime.liveness import keeper_of
-from taskyard.runtime.starting import answered, understood
+from taskyard.jobs.job_dir import JobPaths, supervisor_pid
+from taskyard.jobs.jobs import Jobs
+from taskyard.jobs.kinds.shell import Shell
+from taskyard.jobs.start import check_reply, read_reply
 
 AT_ONCE = 200
 GIGABYTE = 1_000_000_000
@@ -37,7 +36,7 @@ def starts_ours(ground: Ground) -> Sample:
         began = time.monotonic()
         requests = [jobs.request(Shell(["true"])) for _ in range(count)]
         for answer in [jobs.ask(request) for request in requests]:
-            understood(answered(answer))
+            check_reply(read_reply(answer))
         ended = jobs.wait_all([str(request["id"]) for request in requests], timeout=60)
         took = time.monotonic() - began
         jobs.close()
@@ -64,7 +63,7 @@ def notice_polled(ground: Ground) -> Sample:
     """The same, by somebody who looks ten times a second."""
 
     def polled(jobs: Jobs, job_id: str) -> None:
-        while not os.path.exists(JobFolder(jobs.home, job_id).end):
+        while not os.path.exists(JobPaths(jobs.home, job_id).end):
             time.sleep(_POLL)
 
     return _notices(ground, polled)
@@ -136,11 +135,11 @@ def idle_ours(ground: Ground) -> Sample:
     with scratch(ground.folder) as home:
         jobs = Jobs(home)
         started = [jobs.start(Shell(["sleep", "120"])) for _ in range(ground.size(KEEPERS, 10))]
-        keepers = [pid for job in started if (pid := keeper_of(JobFolder(home, job.id)))]
+        supervisors = [pid for job in started if (pid := supervisor_pid(JobPaths(home, job.id)))]
         time.sleep(1.0)  # what starting left to do is not idling
-        before = sum(map(_processor_time, keepers)) + time.process_time()
+        before = sum(map(_processor_time, supervisors)) + time.process_time()
         jobs.wait(started[0].id, timeout=seconds)
-        used = sum(map(_processor_time, keepers)) + time.process_time() - before
+        used = sum(map(_processor_time, supervisors)) + time.process_time() - before
         jobs.stop(*[job.id for job in started], grace=0.1)
         jobs.close()
     return Sample(100 * used / seconds)
@@ -152,7 +151,7 @@ def memory_ours(ground: Ground, *, alone: bool) -> Sample:
         jobs = Jobs(home, alone=alone)
         started = [jobs.start(Shell(["sleep", "120"])) for _ in range(1 if alone else ground.size(KEEPERS, 10))]
         time.sleep(0.5)
-        sizes = [_memory(pid) for job in started if (pid := keeper_of(JobFolder(home, job.id)))]
+        sizes = [_memory(pid) for job in started if (pid := supervisor_pid(JobPaths(home, job.id)))]
         jobs.stop(*[job.id for job in started], grace=0.1)
         jobs.close()
     return Sample(statistics.mean(sizes))

@@ -23,14 +23,12 @@ from bench.folders import LIST, list_folder, scratch
 from bench.processes import Failed, environment
 from bench.rounds import Sample
 from bench.task_list import Ground
-from taskyard.app import open as open_yard
-from taskyard.disk import files
-from taskyard.live.showing import Live
-from taskyard.runtime.folder import JobFolder
-from taskyard.runtime.ids import new_id
-from taskyard.runtime.model import End
-from taskyard.runtime.records import end_to_json
-from taskyard.view.snapshot import Snapshot
+from taskyard.core import files
+from taskyard.jobs.job_dir import JobPaths
+from taskyard.jobs.model import End, end_to_json, new_job_id
+from taskyard.ui.live import LiveFeed
+from taskyard.ui.snapshot import Snapshot
+from taskyard.yard import open as open_yard
 
 TASKS, JOBS, BROWSERS = 1_000, 200, 50
 
@@ -55,7 +53,7 @@ for line in sys.stdin:
 """
 
 
-class _Debounced(Live):
+class _Debounced(LiveFeed):
     """The same, but for a watcher that sleeps after the first sign of a change."""
 
     def _run(self) -> None:
@@ -66,12 +64,12 @@ class _Debounced(Live):
             time.sleep(_DEBOUNCE)
             with self._lock:
                 if not self._is_closed:
-                    self._round(by_itself=False)
+                    self._round(is_poll=False)
 
 
 def update_ours(ground: Ground) -> Sample:
     """From a change to the snapshot that shows it, in ms: the median."""
-    return _updates(ground, Live)
+    return _updates(ground, LiveFeed)
 
 
 def update_debounced(ground: Ground) -> Sample:
@@ -79,7 +77,7 @@ def update_debounced(ground: Ground) -> Sample:
     return _updates(ground, _Debounced)
 
 
-def _updates(ground: Ground, kind: type[Live]) -> Sample:
+def _updates(ground: Ground, kind: type[LiveFeed]) -> Sample:
     with _scene(ground) as folder, _writer(folder) as write, _looking(folder, kind) as live:
         seen: dict[str, float] = {}
         news = threading.Condition()
@@ -105,7 +103,7 @@ def _updates(ground: Ground, kind: type[Live]) -> Sample:
 
 
 @contextmanager
-def _looking(folder: str, kind: type[Live]) -> Iterator[Live]:
+def _looking(folder: str, kind: type[LiveFeed]) -> Iterator[LiveFeed]:
     with open_yard(tasks_dir=f"{folder}/tasks", list=LIST, foreign_writers=True) as yard, kind(yard) as live:
         yield live
 
@@ -229,7 +227,7 @@ def _scene(ground: Ground) -> Iterator[str]:
 
 
 def _ended_job(home: str) -> None:
-    folder = JobFolder(home, new_id("b"))
+    folder = JobPaths(home, new_job_id("b"))
     files.make_private_folder(folder.path)
     record = {"id": folder.id, "type": "local_bash", "description": "npm test", "command": "npm test"}
     files.create(folder.record, json.dumps({**record, "startTime": 1, "isBackgrounded": True}).encode())

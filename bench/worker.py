@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from argparse import Namespace
     from collections.abc import Callable
 
-    from taskyard.tasklist.mailbox import Post
+    from taskyard.agents.mailbox import FileMail
 
 LIST = "bench"
 TEAM = "bench"
@@ -226,11 +226,11 @@ def take(asked: Namespace) -> None:
     say(t0=t0, t1=now(), texts=texts)
 
 
-def post(home: str) -> Post:
+def post(home: str) -> FileMail:
     """The mail of the bench's team, with a box for the recipient."""
-    from taskyard.tasklist.mailbox import Post
+    from taskyard.agents.mailbox import FileMail
 
-    office = Post(home, TEAM)
+    office = FileMail(home, TEAM)
     office.open_box(RECIPIENT)
     return office
 

@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import taskyard
-from taskyard import context
+from taskyard import model_context
 
 Tools = Mapping[str, Callable[..., Any]]
 
@@ -40,10 +40,10 @@ def tools_of(yard: taskyard.AsyncYard) -> Tools:
 async def run(yard: taskyard.AsyncYard, model: Callable[[list[Any]], Mapping[str, Any]], goal: str) -> list[Any]:
     """Talk to the model until it asks for nothing more and nothing runs; the whole conversation."""
     tools, outbox = tools_of(yard), yard.notices()
-    messages: list[Any] = [{"role": "user", "content": goal + "\n\n" + context.guidance(tools)}]
+    messages: list[Any] = [{"role": "user", "content": goal + "\n\n" + model_context.guidance(tools)}]
     while True:
-        messages = context.reminder(messages, yard.tasks.list(), tools=tools)
-        answer = model(context.for_api(messages))
+        messages = model_context.reminder(messages, yard.tasks.list(), tools=tools)
+        answer = model(model_context.for_api(messages))
         messages.append({"role": "assistant", "content": answer["text"]})
         for call in answer["calls"]:
             try:

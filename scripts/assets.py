@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 import os
 
-from taskyard.web.assets import MANIFEST, folder, written
+from taskyard.ui.web.assets import MANIFEST, compute_manifest, static_folder
 
 
 def main() -> None:
-    path = os.path.join(folder(), MANIFEST)
+    path = os.path.join(static_folder(), MANIFEST)
     with open(path, "w", encoding="utf-8") as file:
-        file.write(json.dumps(written(folder()), indent=2) + "\n")
+        file.write(json.dumps(compute_manifest(static_folder()), indent=2) + "\n")
     print(f"{path} is written.")
 
 

@@ -1,5 +1,5 @@
 """
-Write `src/taskyard/mcp_server/manifest.json`: what `taskyard mcp` answers before the SDK is loaded.
+Write `src/taskyard/servers/mcp/manifest.json`: what `taskyard mcp` answers before the SDK is loaded.
 
     python scripts/manifest.py            write it
     python scripts/manifest.py --check    exit 1 if it is not current
@@ -20,13 +20,13 @@ from typing import Any
 
 ROOT = Path(__file__).parents[1]
 SOURCE = ROOT / "src"
-FILE = SOURCE / "taskyard" / "mcp_server" / "manifest.json"
+FILE = SOURCE / "taskyard" / "servers" / "mcp" / "manifest.json"
 
 #: The server without its front: every answer is the SDK's.
 SDK_SERVER = (
     sys.executable,
     "-c",
-    "from taskyard.mcp_server.server import serve_stdio; serve_stdio(agent=None, list=None, tasks_dir=None)",
+    "from taskyard.servers.mcp.server import serve_stdio; serve_stdio(agent=None, list=None, tasks_dir=None)",
 )
 
 CLIENT = {"name": "manifest", "version": "1"}

@@ -20,23 +20,22 @@ PAGES = ROOT / "docs" / "reference"
 sys.path.insert(0, str(ROOT / "src"))
 
 from taskyard import errors  # noqa: E402
-from taskyard.cli.command import Command, Found, Row, load  # noqa: E402
-from taskyard.cli.main import COMMANDS  # noqa: E402
-from taskyard.cli.parser import EXITS, Parser  # noqa: E402
-from taskyard.tui import keys  # noqa: E402
+from taskyard.cli.main import COMMANDS, Command, CommandEntry, ResolvedCommand, load_entry  # noqa: E402
+from taskyard.cli.parser import EXIT_CODES, Parser  # noqa: E402
+from taskyard.ui.tui import keys  # noqa: E402
 
 _HEAD = "<!-- Written by scripts/reference.py from the code; `python scripts/reference.py` brings it up to date. -->\n"
 
 
-def commands(table: Mapping[str, Row] = COMMANDS, words: tuple[str, ...] = ()) -> Iterator[Found]:
+def commands(table: Mapping[str, CommandEntry] = COMMANDS, words: tuple[str, ...] = ()) -> Iterator[ResolvedCommand]:
     """Every command for people, in the order of the help."""
     for name, row in table.items():
         if row.hidden or importlib.util.find_spec(row.target.partition(":")[0]) is None:
             continue
-        found = load(row)
+        found = load_entry(row)
         path = (*words, name) if name else words
         if isinstance(found, Command):
-            yield Found(path, found, row.help)
+            yield ResolvedCommand(path, found, row.help)
         else:
             yield from commands(found, path)
 
@@ -48,14 +47,14 @@ def cli_page() -> str:
     lines += ["| command | what it does |", "|---|---|"]
     lines += [f"| [`{one.prog}`](#{'-'.join(('taskyard', *one.words))}) | {one.help} |" for one in found]
     common = Parser(found[0]).common
-    lines += ["", "## Options of every command", "", *_table(common), "", "## Exit codes", "", *_exits(EXITS)]
+    lines += ["", "## Options of every command", "", *_table(common), "", "## Exit codes", "", *_exits(EXIT_CODES)]
     lines += ["", "A reader that closes the pipe early ends a command with 141, as it would any other program."]
     for one in found:
         lines += ["", *_section(one)]
     return "\n".join(lines) + "\n"
 
 
-def _section(found: Found) -> Iterator[str]:
+def _section(found: ResolvedCommand) -> Iterator[str]:
     parser = Parser(found)
     yield f"## {found.prog}"
     yield ""
@@ -127,7 +126,7 @@ def _facts(error: type) -> list[str]:
 
 def keys_page() -> str:
     """Every key of the terminal view."""
-    return f"{_HEAD}\n{keys.page()}"
+    return f"{_HEAD}\n{keys.reference_page()}"
 
 
 WRITTEN = {"cli.md": cli_page, "errors.md": errors_page, "keys.md": keys_page}

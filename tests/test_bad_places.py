@@ -44,12 +44,12 @@ def real_list(folder: Path) -> Path:
 
 
 def in_the_way(tmp_path: Path, kind: str) -> None:
-    sound = real_list(tmp_path / "sound")
+    subscription = real_list(tmp_path / "sound")
     tasks = tmp_path / "tasks"
     if kind == "the tasks folder is a file":
         tasks.write_text("")
     elif kind == "the tasks folder is a link":
-        tasks.symlink_to(sound)
+        tasks.symlink_to(subscription)
     elif kind == "a parent is a file":
         (tmp_path / "tasks").write_text("")
     else:
@@ -57,7 +57,7 @@ def in_the_way(tmp_path: Path, kind: str) -> None:
         if kind == "the list is a file":
             (tasks / "plan").write_text("")
         elif kind == "the list is a link":
-            (tasks / "plan").symlink_to(sound / "plan")
+            (tasks / "plan").symlink_to(subscription / "plan")
         elif kind == "the list is a dangling link":
             (tasks / "plan").symlink_to(tmp_path / "nowhere")
 

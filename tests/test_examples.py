@@ -9,7 +9,7 @@ import sys
 import pytest
 
 from support.repo import ROOT
-from taskyard.runtime.notices import Outbox
+from taskyard.jobs.notices import Outbox
 
 
 @pytest.mark.req("C-01", "N-07", "T-05")

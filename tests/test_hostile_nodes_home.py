@@ -16,7 +16,7 @@ from support.cli import Ran, process, taskyard
 from support.dreams import GOOD, Memory
 from support.wait import until
 from taskyard import open as open_yard
-from taskyard.kinds.shell import Shell
+from taskyard.jobs.kinds.shell import Shell
 from test_hostile_nodes import NODES, put
 
 #: Seconds for one command: a second for its start, some for a busy machine; a pipe would hold it for ever.

@@ -217,7 +217,7 @@ def test_a_relative_folder_in_the_environment_makes_no_hook_of_a_clone_the_users
     for place in (".config/taskyard/hooks.json", ".claude/settings.json", ".taskyard/hooks.json", "settings.json"):
         (clone / place).parent.mkdir(parents=True, exist_ok=True)
         (clone / place).write_text(hooks(str(script)), encoding="utf-8")
-    digest = f"from taskyard import trust; trust.trust_project('.', [{str(script)!r}])"
+    digest = f"from taskyard.storage import trust; trust.trust_project('.', [{str(script)!r}])"
     state = clone / "taskyard" if variable == "XDG_STATE_HOME" else clone
     env = {**os.environ, "TASKYARD_HOME": str(state)}
     subprocess.run([sys.executable, "-c", digest], env=env, cwd=clone, check=True)

@@ -6,13 +6,13 @@ import os
 from pathlib import Path
 
 from support.python import run_python
-from taskyard import paths
+from taskyard import config
 
 FOLDERS = ("HOME", "TASKYARD_HOME", "CLAUDE_CONFIG_DIR", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME")
 
 
 def test_every_folder_a_test_can_reach_by_default_is_its_own(outside: Path) -> None:
-    reached = [os.environ[name] for name in FOLDERS] + [paths.home(), paths.tasks_dir(), paths.claude_folder()]
+    reached = [os.environ[name] for name in FOLDERS] + [config.home(), config.tasks_dir(), config.claude_folder()]
 
     assert [path for path in reached if not Path(path).is_relative_to(outside)] == []
 

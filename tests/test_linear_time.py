@@ -9,18 +9,18 @@ from contextlib import suppress
 
 import pytest
 
+from taskyard.core.values import nearest
 from taskyard.errors import TaskyardError
-from taskyard.names import nearest
-from taskyard.runtime.output_text import TerminalText
-from taskyard.tasklist.formats.markdown_format import from_markdown
-from taskyard.workflows import expressions, reading
+from taskyard.jobs.output import TerminalText
+from taskyard.jobs.workflow import expressions, parse
+from taskyard.tasks.formats.markdown import from_markdown
 
 #: Seconds of processor time for the longest text that is taken. Quadratic ones took 4 to 150.
 LONGEST = 1.5
 
 
 def _workflow(raw: object) -> object:
-    return reading.check(raw, has_agents=True)
+    return parse.parse_definition(raw, has_agents=True)
 
 
 def _step(**more: object) -> dict[str, object]:
@@ -47,9 +47,9 @@ def _nested(items: int, lines: int) -> str:
 HOSTILE: dict[str, Callable[[], object]] = {
     "${{ without end": lambda: _workflow({"env": {"a": "${{" * 60_000}, "steps": [_step()]}),
     "${{ in a command": lambda: _workflow({"steps": [_step(run="${{" * 60_000)]}),
-    "many ${{ }}": lambda: expressions.places("${{ 1 }}" * 25_000),
-    "}} alone": lambda: expressions.places("}}" * 100_000),
-    "a key twice": lambda: reading.parsed(json.dumps({f"k{at}": 1 for at in range(60_000)})[:-1] + ', "k59999": 2}'),
+    "many ${{ }}": lambda: expressions.parse_placeholders("${{ 1 }}" * 25_000),
+    "}} alone": lambda: expressions.parse_placeholders("}}" * 100_000),
+    "a key twice": lambda: parse.parse_text(json.dumps({f"k{at}": 1 for at in range(60_000)})[:-1] + ', "k59999": 2}'),
     "many needs": lambda: _workflow(_everyone_needs_everyone()),
     "tasks that need tasks": lambda: _workflow(
         {
@@ -58,12 +58,12 @@ HOSTILE: dict[str, Callable[[], object]] = {
             ]
         }
     ),
-    "a 300 kB file": lambda: reading.parsed("steps:\n" + f"- id: a\n  run: echo {'x' * 570}\n" * 500),
-    "many values": lambda: reading.parsed(f"steps: [{'1,' * 450_000}1]"),
-    "many keys": lambda: reading.parsed("".join(f"k{at}: 1\n" for at in range(90_000))),
-    "a sexagesimal number": lambda: reading.parsed("steps: " + ":".join(["1"] * 300_000)),
-    "nested lists": lambda: reading.parsed("steps: " + "[" * 500_000),
-    "nested mappings": lambda: reading.parsed("steps: " + "{" * 500_000),
+    "a 300 kB file": lambda: parse.parse_text("steps:\n" + f"- id: a\n  run: echo {'x' * 570}\n" * 500),
+    "many values": lambda: parse.parse_text(f"steps: [{'1,' * 450_000}1]"),
+    "many keys": lambda: parse.parse_text("".join(f"k{at}: 1\n" for at in range(90_000))),
+    "a sexagesimal number": lambda: parse.parse_text("steps: " + ":".join(["1"] * 300_000)),
+    "nested lists": lambda: parse.parse_text("steps: " + "[" * 500_000),
+    "nested mappings": lambda: parse.parse_text("steps: " + "{" * 500_000),
     "an unknown key": lambda: _workflow({"x" * 900_000: 1}),
     "a condition": lambda: _workflow({"steps": [_step(**{"if": "(" * 900_000})]}),
     "strings of a terminal that end together": lambda: _fed("\x90" * 4_000 + "\x07"),

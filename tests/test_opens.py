@@ -1,4 +1,4 @@
-"""Files are opened in one place: by `taskyard.plain_file`, so that no link, pipe or device is opened by mistake."""
+"""Files are opened in one place: by `taskyard.core.files`, so that no link, pipe or device is opened by mistake."""
 
 from __future__ import annotations
 
@@ -19,15 +19,13 @@ _SAFE = ("os.devnull", "/proc/", "proc_folder(", "pyvenv.cfg", "FILE", "terminal
 #: Files that a person names on the command line, tables of the kernel given by a parameter, and the one repair
 #: that opens files and folders alike, only to change their mode.
 _EXCEPT = {
-    "src/taskyard/plain_file.py",
+    "src/taskyard/core/files.py",
     "src/taskyard/cli/notices.py",
-    "src/taskyard/cli/task/portable.py",
-    "src/taskyard/disk/mounts.py",
-    "src/taskyard/disk/place.py",
-    "src/taskyard/disk/kernel_lock.py",
-    "src/taskyard/disk/processes.py",
-    "src/taskyard/tasklist/doctor/repair_folder.py",
-    "src/taskyard/runtime/keeper/oom.py",
+    "src/taskyard/cli/task_views.py",
+    "src/taskyard/storage/locks.py",
+    "src/taskyard/core/system.py",
+    "src/taskyard/tasks/doctor/repairs.py",
+    "src/taskyard/jobs/supervisor/kernel.py",
 }
 
 
@@ -38,7 +36,9 @@ def opens(path: Path) -> Iterator[str]:
             continue
         call = ast.unparse(node)
         flags = " ".join(ast.unparse(each) for each in node.args[1:2])
-        if any(name in flags for name in _FOLDER_FLAGS) or any(name in ast.unparse(node.args[0]) for name in _SAFE):
+        if any(name in flags for name in _FOLDER_FLAGS) or any(
+            name in ast.unparse(arg) for arg in node.args[:1] for name in _SAFE
+        ):
             continue
         yield f"{shown(path)}:{node.lineno} {call}"
 
@@ -46,6 +46,6 @@ def opens(path: Path) -> Iterator[str]:
 @pytest.mark.req("L-02")
 def test_every_file_is_opened_by_the_one_function_for_it() -> None:
     modules = [path for path in python_files(SOURCE) if shown(path) not in _EXCEPT]
-    demos = ("src/taskyard/demo/", "src/taskyard/remote/fake")
+    demos = ("src/taskyard/cli/demo", "src/taskyard/testing/fake_remote")
     found = [each for path in modules if not shown(path).startswith(demos) for each in opens(path)]
     assert found == []

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from taskyard import paths
+from taskyard import config
 from taskyard.errors import BadName
 
 #: Every level of the order, most important first; each is set together with all below it.
@@ -28,8 +28,8 @@ def chosen(level: int, cwd: Path, argument: str | None = None) -> str:
 
     def ask() -> str:
         if "teammate" in set_here:
-            paths.teammate_team.set("by-teammate")
-        return paths.list_name(argument, env=env, cwd=str(cwd))
+            config.teammate_team.set("by-teammate")
+        return config.list_name(argument, env=env, cwd=str(cwd))
 
     return contextvars.copy_context().run(ask)
 
@@ -47,15 +47,15 @@ def test_each_level_wins_over_all_below_it(tmp_path: Path, level: int) -> None:
 @pytest.mark.req("L-14")
 def test_an_argument_wins_over_everything_and_nothing_leaves_the_project(tmp_path: Path) -> None:
     assert chosen(0, tmp_path, "mine") == "mine"
-    assert chosen(len(LEVELS), tmp_path) == paths.project_list(str(tmp_path))
+    assert chosen(len(LEVELS), tmp_path) == config.project_list(str(tmp_path))
 
 
 @pytest.mark.req("L-14")
 def test_an_empty_variable_counts_as_unset_and_an_empty_argument_is_refused(tmp_path: Path) -> None:
     env = {"TASKYARD_LIST": "", "CLAUDE_CODE_TASK_LIST_ID": "here"}
-    assert paths.list_name(env=env, cwd=str(tmp_path)) == "here"
+    assert config.list_name(env=env, cwd=str(tmp_path)) == "here"
     with pytest.raises(BadName):
-        paths.list_name("", env=env, cwd=str(tmp_path))
+        config.list_name("", env=env, cwd=str(tmp_path))
 
 
 @pytest.mark.req("L-14")
@@ -66,7 +66,7 @@ def test_one_project_has_one_list_from_every_folder_and_worktree(tmp_path: Path)
     git(main, "commit", "-q", "--allow-empty", "-m", "x")
     git(main, "worktree", "add", "-q", str(tree))
     (main / "src" / "deep").mkdir(parents=True)
-    names = {paths.project_list(str(folder)) for folder in (main, main / "src" / "deep", tree)}
+    names = {config.project_list(str(folder)) for folder in (main, main / "src" / "deep", tree)}
 
     assert len(names) == 1
     assert names.pop().startswith("app-")
@@ -76,7 +76,7 @@ def test_one_project_has_one_list_from_every_folder_and_worktree(tmp_path: Path)
 def test_projects_of_the_same_name_have_different_lists(tmp_path: Path) -> None:
     for place in ("a", "b"):
         (tmp_path / place / "app").mkdir(parents=True)
-    one, two = (paths.project_list(str(tmp_path / place / "app")) for place in ("a", "b"))
+    one, two = (config.project_list(str(tmp_path / place / "app")) for place in ("a", "b"))
 
     assert one != two
     assert one[:4] == two[:4] == "app-"
@@ -87,10 +87,10 @@ def test_projects_of_the_same_name_have_different_lists(tmp_path: Path) -> None:
 def test_a_list_scoped_to_its_session_needs_the_sessions_id(tmp_path: Path) -> None:
     env = {"TASKYARD_LIST_SCOPE": "session"}
     with pytest.raises(BadName, match="TASKYARD_SESSION"):
-        paths.list_name(env=env, cwd=str(tmp_path))
-    assert paths.list_name(env={**env, "CLAUDE_CODE_SESSION_ID": "s1"}, cwd=str(tmp_path)) == "s1"
-    assert paths.list_name(env={**env, "TASKYARD_SESSION": "s2"}, cwd=str(tmp_path)) == "s2"
-    assert paths.list_name(env={**env, "TASKYARD_LIST": "l"}, cwd=str(tmp_path)) == "l"
+        config.list_name(env=env, cwd=str(tmp_path))
+    assert config.list_name(env={**env, "CLAUDE_CODE_SESSION_ID": "s1"}, cwd=str(tmp_path)) == "s1"
+    assert config.list_name(env={**env, "TASKYARD_SESSION": "s2"}, cwd=str(tmp_path)) == "s2"
+    assert config.list_name(env={**env, "TASKYARD_LIST": "l"}, cwd=str(tmp_path)) == "l"
 
 
 @pytest.mark.req("L-14")
@@ -99,7 +99,7 @@ def test_a_project_folder_of_any_name_has_a_list(tmp_path: Path, name: str | byt
     folder = os.path.join(os.fsencode(tmp_path), os.fsencode(name))
     os.mkdir(folder)
 
-    listed = paths.list_name(env={}, cwd=os.fsdecode(folder))
+    listed = config.list_name(env={}, cwd=os.fsdecode(folder))
 
     assert len(listed) <= 200
     assert listed.isascii()
@@ -109,30 +109,30 @@ def test_a_project_folder_of_any_name_has_a_list(tmp_path: Path, name: str | byt
 def test_git_files_that_lead_nowhere_still_name_a_project(tmp_path: Path) -> None:
     for text in ("gitdir: /nowhere/.git/worktrees/x", "rubbish", ""):
         (tmp_path / ".git").write_text(text)
-        assert paths.project(str(tmp_path)).root == str(tmp_path)
+        assert config.project(str(tmp_path)).root == str(tmp_path)
     (tmp_path / ".git").unlink()
     (tmp_path / "module").mkdir()
     (tmp_path / "module" / ".git").write_text("gitdir: ../modules/module")
 
-    found = paths.project(str(tmp_path / "module"))
+    found = config.project(str(tmp_path / "module"))
     assert found.root == found.checkout == str(tmp_path / "module")
 
 
 @pytest.mark.req("L-14")
 def test_an_empty_git_folder_changes_no_project(tmp_path: Path) -> None:
     (tmp_path / "project").mkdir()
-    before = paths.project(str(tmp_path / "project"))
+    before = config.project(str(tmp_path / "project"))
     for folder in (tmp_path, tmp_path / "project"):
         (folder / ".git").mkdir()  # as Codex leaves one where its sandbox may write
-        assert paths.project(str(tmp_path / "project")) == before
+        assert config.project(str(tmp_path / "project")) == before
 
 
 def test_every_place_follows_its_variable(tmp_path: Path) -> None:
     env = {"HOME": "/home/me"}
-    assert paths.home(env) == "/home/me/.local/state/taskyard"
-    assert paths.tasks_dir(env) == "/home/me/.claude/tasks"
+    assert config.home(env) == "/home/me/.local/state/taskyard"
+    assert config.tasks_dir(env) == "/home/me/.claude/tasks"
     env |= {"XDG_STATE_HOME": "/state", "CLAUDE_CONFIG_DIR": "/claude"}
-    assert (paths.home(env), paths.tasks_dir(env)) == ("/state/taskyard", "/claude/tasks")
+    assert (config.home(env), config.tasks_dir(env)) == ("/state/taskyard", "/claude/tasks")
     env |= {"TASKYARD_HOME": "/mine", "TASKYARD_TASKS_DIR": "/tasks"}
-    assert (paths.home(env), paths.tasks_dir(env)) == ("/mine", "/tasks")
-    assert paths.claude_folder({"HOME": "/h"}) == "/h/.claude"
+    assert (config.home(env), config.tasks_dir(env)) == ("/mine", "/tasks")
+    assert config.claude_folder({"HOME": "/h"}) == "/h/.claude"

@@ -11,7 +11,7 @@ from support.python import run_python
 from support.repo import ROOT
 from taskyard import errors
 
-MODULES = ("checkup", "config", "context", "errors", "paths", "teamwork", "testing")
+MODULES = ("config", "errors", "model_context", "teammate", "testing")
 
 
 def documented_errors() -> list[str]:
@@ -34,7 +34,7 @@ def test_every_public_name_is_there_and_shown() -> None:
 
 @pytest.mark.parametrize("module", MODULES)
 def test_a_public_module_is_reached_without_importing_it_by_name(module: str) -> None:
-    program = f"import sys, taskyard; before = 'taskyard.{module}' in sys.modules; taskyard.{module}; print(before)"
+    program = f"import sys, taskyard; before = '{module}' in vars(taskyard); taskyard.{module}; print(before)"
 
     assert run_python(program).strip() == "False"
 
@@ -42,3 +42,15 @@ def test_a_public_module_is_reached_without_importing_it_by_name(module: str) ->
 def test_a_name_that_is_not_public_is_an_attribute_error() -> None:
     with pytest.raises(AttributeError, match="nope"):
         taskyard.nope  # noqa: B018
+
+
+def test_no_submodule_hides_a_public_function() -> None:
+    program = """
+        import importlib, pkgutil, types
+        from taskyard import teammate
+        for found in pkgutil.iter_modules(teammate.__path__, "taskyard.agents.teammate."):
+            importlib.import_module(found.name)
+        print([one for one in teammate.__all__ if isinstance(getattr(teammate, one), types.ModuleType)])
+    """
+
+    assert run_python(program).strip() == "[]"

@@ -115,7 +115,7 @@ def test_a_full_disk_names_the_task_and_says_that_nothing_was_changed(
 def test_a_disk_that_fills_after_the_decision_does_not_claim_that_nothing_changed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from taskyard.tasklist import writer
+    from taskyard.tasks import writer
 
     def refuse(*_: object) -> bool:
         raise OSError(errno.ENOSPC, "no space")

@@ -1,28 +1,21 @@
-"""
-Taskyard: the task engine for teams of AI agents.
+"""Taskyard: the task engine for teams of AI agents.
 
-    import taskyard
+import taskyard
 
-    with taskyard.open() as yard:
-        task = yard.tasks.create("Port the importer")
-        yard.tasks.claim(task.id, agent="ada")
+with taskyard.open() as yard:
+    task = yard.tasks.create("Port the importer")
+    yard.tasks.claim(task.id, agent="ada")
 """
 
 from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from taskyard import checkup as checkup
-    from taskyard import config as config
-    from taskyard import context as context
-    from taskyard import errors as errors
-    from taskyard import paths as paths
-    from taskyard import teamwork as teamwork
-    from taskyard import testing as testing
-    from taskyard.app import Yard as Yard
-    from taskyard.app import open as open
-    from taskyard.async_app import AsyncYard as AsyncYard
-    from taskyard.async_app import open_async as open_async
+    from taskyard import config, errors, testing
+    from taskyard.agents import teammate
+    from taskyard.agents.agent.kind import Agent as Agent
+    from taskyard.agents.dream.kind import Dream as Dream
+    from taskyard.agents.teammate.kind import Teammate as Teammate
     from taskyard.config import Settings as Settings
     from taskyard.errors import AcceptanceFailed as AcceptanceFailed
     from taskyard.errors import AgentBusy as AgentBusy
@@ -84,49 +77,59 @@ if TYPE_CHECKING:
     from taskyard.errors import TooManyCallers as TooManyCallers
     from taskyard.errors import Untrusted as Untrusted
     from taskyard.errors import UsageError as UsageError
-    from taskyard.kinds.agent import Agent as Agent
-    from taskyard.kinds.dream import Dream as Dream
-    from taskyard.kinds.monitor import Monitor as Monitor
-    from taskyard.kinds.remote_agent import RemoteAgent as RemoteAgent
-    from taskyard.kinds.shell import Shell as Shell
-    from taskyard.kinds.teammate import Teammate as Teammate
-    from taskyard.kinds.workflow import Workflow as Workflow
-    from taskyard.remote.completion import register_completion_checker as register_completion_checker
-    from taskyard.runtime.events import Event as Event
-    from taskyard.runtime.model import End as End
-    from taskyard.runtime.model import Job as Job
-    from taskyard.runtime.model import JobStatus as JobStatus
-    from taskyard.runtime.notice import Notice as Notice
-    from taskyard.tasklist.model import Change as Change
-    from taskyard.tasklist.model import Lease as Lease
-    from taskyard.tasklist.model import Listing as Listing
-    from taskyard.tasklist.model import Task as Task
-    from taskyard.tasklist.model import TaskStatus as TaskStatus
+    from taskyard.integrations import model_context
+    from taskyard.jobs.events import Event as Event
+    from taskyard.jobs.kinds.monitor import Monitor as Monitor
+    from taskyard.jobs.kinds.remote_agent import RemoteAgent as RemoteAgent
+    from taskyard.jobs.kinds.shell import Shell as Shell
+    from taskyard.jobs.kinds.workflow import Workflow as Workflow
+    from taskyard.jobs.model import End as End
+    from taskyard.jobs.model import Job as Job
+    from taskyard.jobs.model import JobStatus as JobStatus
+    from taskyard.jobs.notice import Notice as Notice
+    from taskyard.jobs.remote.completion import register_completion_checker as register_completion_checker
+    from taskyard.tasks.model import Change as Change
+    from taskyard.tasks.model import Lease as Lease
+    from taskyard.tasks.model import Listing as Listing
+    from taskyard.tasks.model import Task as Task
+    from taskyard.tasks.model import TaskStatus as TaskStatus
+    from taskyard.yard import Yard as Yard
+    from taskyard.yard import open as open
+    from taskyard.yard.async_yard import AsyncYard as AsyncYard
+    from taskyard.yard.async_yard import open_async as open_async
+    from taskyard.yard.doctor import doctor as doctor
 
 __version__ = "0.1.0"
 
-#: Where public names live. Every other name in `__all__` is an error.
+#: The module of each public name. Every other name in `__all__` is an error.
 _HOMES = {
-    "taskyard.app": ("Yard", "open"),
-    "taskyard.async_app": ("AsyncYard", "open_async"),
+    "taskyard.yard": ("Yard", "open"),
+    "taskyard.yard.async_yard": ("AsyncYard", "open_async"),
+    "taskyard.yard.doctor": ("doctor",),
     "taskyard.config": ("Settings",),
-    "taskyard.kinds.agent": ("Agent",),
-    "taskyard.kinds.dream": ("Dream",),
-    "taskyard.kinds.monitor": ("Monitor",),
-    "taskyard.kinds.remote_agent": ("RemoteAgent",),
-    "taskyard.kinds.shell": ("Shell",),
-    "taskyard.kinds.teammate": ("Teammate",),
-    "taskyard.kinds.workflow": ("Workflow",),
-    "taskyard.remote.completion": ("register_completion_checker",),
-    "taskyard.runtime.events": ("Event",),
-    "taskyard.runtime.model": ("End", "Job", "JobStatus"),
-    "taskyard.runtime.notice": ("Notice",),
-    "taskyard.tasklist.model": ("Change", "Lease", "Listing", "Task", "TaskStatus"),
+    "taskyard.agents.agent.kind": ("Agent",),
+    "taskyard.agents.dream.kind": ("Dream",),
+    "taskyard.jobs.kinds.monitor": ("Monitor",),
+    "taskyard.jobs.kinds.remote_agent": ("RemoteAgent",),
+    "taskyard.jobs.kinds.shell": ("Shell",),
+    "taskyard.agents.teammate.kind": ("Teammate",),
+    "taskyard.jobs.kinds.workflow": ("Workflow",),
+    "taskyard.jobs.remote.completion": ("register_completion_checker",),
+    "taskyard.jobs.events": ("Event",),
+    "taskyard.jobs.model": ("End", "Job", "JobStatus"),
+    "taskyard.jobs.notice": ("Notice",),
+    "taskyard.tasks.model": ("Change", "Lease", "Listing", "Task", "TaskStatus"),
 }
 _HOME = {name: module for module, names in _HOMES.items() for name in names}
 
-#: Modules for users, loaded when first asked for.
-_MODULES = ("checkup", "config", "context", "errors", "paths", "teamwork", "testing")
+#: Public modules, loaded at first use.
+_MODULES = {
+    "config": "taskyard.config",
+    "errors": "taskyard.errors",
+    "model_context": "taskyard.integrations.model_context",
+    "teammate": "taskyard.agents.teammate",
+    "testing": "taskyard.testing",
+}
 
 __all__ = [
     "AcceptanceFailed",
@@ -210,25 +213,32 @@ __all__ = [
     "Workflow",
     "Yard",
     "__version__",
+    "config",
+    "doctor",
+    "errors",
+    "model_context",
     "open",
     "open_async",
     "register_completion_checker",
+    "teammate",
+    "testing",
 ]
 
 
 def __getattr__(name: str) -> object:
-    """Load a public name from where it lives, when it is first asked for."""
+    """Load a public name at first use."""
     if name not in __all__ and name not in _MODULES:
         raise AttributeError(f"module 'taskyard' has no attribute {name!r}")
     import importlib
 
     if name in _MODULES:
-        return importlib.import_module(f"taskyard.{name}")  # which makes it an attribute
+        module = globals()[name] = importlib.import_module(_MODULES[name])
+        return module
     value = getattr(importlib.import_module(_HOME.get(name, "taskyard.errors")), name)
     globals()[name] = value
     return value
 
 
 def __dir__() -> list[str]:
-    """What `dir(taskyard)` and completion show: all of the above, loaded or not."""
+    """Return what `dir(taskyard)` and completion show: all public names, loaded or not."""
     return sorted({*__all__, *_MODULES})

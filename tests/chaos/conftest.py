@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from taskyard.runtime.jobs import Jobs
+from taskyard.jobs.jobs import Jobs
 
 _MEMORY = "/dev/shm"
 

@@ -15,10 +15,10 @@ from support.repo import SOURCE, python_files, shown
 from support.wait import until
 from support.wall_clock import WallClock
 from taskyard.config import Settings
-from taskyard.kinds.shell import Shell
-from taskyard.runtime.jobs import Jobs
-from taskyard.runtime.model import Job
-from taskyard.runtime.notices import Outbox
+from taskyard.jobs.jobs import Jobs
+from taskyard.jobs.kinds.shell import Shell
+from taskyard.jobs.model import Job
+from taskyard.jobs.notices import Outbox
 
 DAY = 24 * 3600
 
@@ -102,13 +102,13 @@ class TestTheClockJumps:
 
 HOLD = """
 import sys, time
-from taskyard.runtime.notices import Outbox
+from taskyard.jobs.notices import Outbox
 print([notice.id for notice in Outbox(sys.argv[1]).take(hold=float(sys.argv[2]))])
 """
 
 LOOK = """
 import sys
-from taskyard.runtime.notices import Outbox
+from taskyard.jobs.notices import Outbox
 print([notice.redelivered for notice in Outbox(sys.argv[1]).waiting()])
 """
 
@@ -132,7 +132,7 @@ def test_one_taken_on_another_machine_comes_back_by_the_clock(memory: Path, monk
     home = str(memory / "home")
     end_job(home)
     with monkeypatch.context() as elsewhere:
-        elsewhere.setattr("taskyard.deadlines.this_host", lambda: "another/boot")
+        elsewhere.setattr("taskyard.core.system.this_host", lambda: "another/boot")
         assert Outbox(home).take(hold=0.2)
     assert Outbox(home).waiting() == []
     until(Outbox(home).waiting)

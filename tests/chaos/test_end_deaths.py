@@ -26,15 +26,15 @@ from support.job_chaos import (
 from support.killing import Prepare, killed_before
 from support.scale import FULL
 from support.wait import until
-from taskyard.clock import now_ms
-from taskyard.kinds.shell import Shell
-from taskyard.runtime import telling
-from taskyard.runtime.ending import read
-from taskyard.runtime.folder import JobFolder, living_folder
-from taskyard.runtime.jobs import Jobs
-from taskyard.runtime.model import End
-from taskyard.runtime.notice import Notice
-from taskyard.runtime.notices import Outbox
+from taskyard.core.system import now_ms
+from taskyard.jobs import event_log
+from taskyard.jobs.exit_record import read_json
+from taskyard.jobs.job_dir import JobPaths, live_folder
+from taskyard.jobs.jobs import Jobs
+from taskyard.jobs.kinds.shell import Shell
+from taskyard.jobs.model import End
+from taskyard.jobs.notice import Notice
+from taskyard.jobs.notices import Outbox
 
 #: Fewer places to die than this, and the counting itself is broken.
 PLAUSIBLE = {"keeper": 60, "repairer": 10, "receiver": 15}
@@ -69,7 +69,7 @@ def test_a_keeper_killed_before_any_call_of_its_life_leaves_one_end_and_one_noti
         job_id, life = a_keepers_life(jobs, LIVES[name], backgrounded=not is_watched)
         with Crowd(3, looking_around(jobs), memory / f"faults-{number}"):
             died = killed_before(number, life)
-        born = os.path.lexists(JobFolder(jobs.home, job_id).path)
+        born = os.path.lexists(JobPaths(jobs.home, job_id).path)
         assert [job.id for job in jobs.list(ended=True)] == ([job_id] if born else []), f"before call {number}"
         assert faults_of_ends(jobs, [job_id] if born else [], silent=is_watched) == [], f"before call {number}"
         assert orphans(jobs.home) == {}, f"before call {number}"
@@ -78,9 +78,9 @@ def test_a_keeper_killed_before_any_call_of_its_life_leaves_one_end_and_one_noti
     print(f"{name}: {deaths} deaths, {unborn} before birth, in {time.monotonic() - began:.1f} s")
 
 
-def _begun(home: str) -> JobFolder:
+def _begun(home: str) -> JobPaths:
     folder = job_folder(home, host="")
-    telling.started(folder, {})
+    event_log.log_started(folder, {})
     return folder
 
 
@@ -98,7 +98,7 @@ def _decided(home: str) -> str:
 def _unsent(home: str) -> str:
     folder = _begun(home)
     finish_halfway(folder, End("exited", 0, at=now_ms()))
-    telling.ended(folder, read(folder.notice) or {}, is_new=True)
+    event_log.log_ended(folder, read_json(folder.notice) or {}, is_new=True)
     return folder.id
 
 
@@ -120,8 +120,8 @@ def test_whoever_repairs_may_be_killed_before_any_call(memory: Path, remains: st
     while died:
         jobs = Jobs(str(memory / str(number)))
         job_id = REMAINS[remains](jobs.home)
-        os.mkdir(living_folder(jobs.home))
-        Path(JobFolder(jobs.home, job_id).living).touch()
+        os.mkdir(live_folder(jobs.home))
+        Path(JobPaths(jobs.home, job_id).living).touch()
         died = killed_before(number, _repair(jobs, job_id, way))
         assert faults_of_ends(jobs, [job_id]) == [], f"before call {number}"
         deaths, number = deaths + died, number + STRIDE

@@ -13,7 +13,7 @@ import pytest
 from support.job_chaos import faults_of_ends, orphans
 from support.strace import strace_works
 from support.wait import until
-from taskyard.runtime.jobs import Jobs
+from taskyard.jobs.jobs import Jobs
 
 #: Calls that change something, or start somebody, or come between such.
 CALLS = "openat,write,rename,link,unlink,mkdir,mknodat,fcntl,fallocate,setsid,prctl,vfork,clone3,wait4,memfd_create"

@@ -15,11 +15,10 @@ from support.job_chaos import Crowd, faults_of_ends, looking_around, orphans
 from support.receivers import Receivers, check_deliveries, read_by
 from support.scale import scale
 from support.wait import until
-from taskyard.kinds.shell import Shell
-from taskyard.runtime.folder import JobFolder
-from taskyard.runtime.jobs import Jobs
-from taskyard.runtime.liveness import keeper_of
-from taskyard.runtime.notices import Outbox
+from taskyard.jobs.job_dir import JobPaths, supervisor_pid
+from taskyard.jobs.jobs import Jobs
+from taskyard.jobs.kinds.shell import Shell
+from taskyard.jobs.notices import Outbox
 
 #: Receivers under one name, and those who only look.
 RECEIVERS, LOOKERS = 3, 3
@@ -42,7 +41,7 @@ def test_200_jobs_that_end_together_are_told_once_each_whoever_is_killed(jobs: J
     ):
         began = time.monotonic()
         os.write(gate, b"\n" * len(ids))  # a line for each
-        keepers = _attack(jobs, ids, lookers, receivers, chance)
+        supervisors = _attack(jobs, ids, lookers, receivers, chance)
         until(lambda: read_by(jobs.home) == len(ids), timeout=60, what="every notice to be acknowledged")
         took = time.monotonic() - began
     os.close(gate)
@@ -52,7 +51,7 @@ def test_200_jobs_that_end_together_are_told_once_each_whoever_is_killed(jobs: J
     causes = Counter(end.cause for job_id in ids if (end := jobs.get(job_id).end))
     assert set(causes) <= {"exited", "lost"}, causes
     again = check_deliveries(jobs.home, receivers)
-    killed = f"{keepers} keepers, {lookers.killed} lookers, {len(receivers.deaths) - RECEIVERS} receivers killed"
+    killed = f"{supervisors} keepers, {lookers.killed} lookers, {len(receivers.deaths) - RECEIVERS} receivers killed"
     print(f"{len(ids)} jobs told in {took:.2f} s, {killed}; {dict(causes)}, {again} delivered again")
 
 
@@ -61,7 +60,7 @@ def _attack(jobs: Jobs, ids: list[str], lookers: Crowd, receivers: Receivers, ch
     killed = 0
     for job_id in chance.sample(ids, len(ids) // 2):
         time.sleep(chance.random() * 0.002)  # the moment of death is the point of it
-        if keeper := keeper_of(JobFolder(jobs.home, job_id)):
+        if keeper := supervisor_pid(JobPaths(jobs.home, job_id)):
             try:
                 os.kill(keeper, signal.SIGKILL)
                 killed += 1

@@ -19,13 +19,12 @@ from support.racing import Race, Racer, fork
 from support.scale import scale
 from support.wait import until
 from taskyard.errors import JobNotFound
-from taskyard.runtime import event_stream, looking
-from taskyard.runtime.events import Event, Events
-from taskyard.runtime.folder import JobFolder
-from taskyard.runtime.ids import new_id
-from taskyard.runtime.keeper import life
-from taskyard.runtime.keeper.birth import Born
-from taskyard.runtime.model import End
+from taskyard.jobs import event_log, query
+from taskyard.jobs.events import Event, Events
+from taskyard.jobs.job_dir import JobPaths
+from taskyard.jobs.model import End, new_job_id
+from taskyard.jobs.supervisor import run
+from taskyard.jobs.supervisor.create import JobDir
 
 pytestmark = pytest.mark.req("N-06")
 
@@ -64,7 +63,7 @@ class Follower(threading.Thread):
 def test_fifty_writers_and_every_event_is_seen_once_in_order_over_changing_segments(
     home: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(event_stream, "SEGMENT_SIZE", 20_000)
+    monkeypatch.setattr(event_log, "SEGMENT_SIZE", 20_000)
     each = scale(200)
     followers = [Follower(home, WRITERS * each) for _ in range(2)]
 
@@ -117,7 +116,7 @@ def killed_while_writing(home: str, chance: random.Random) -> int:
 def test_writers_killed_in_the_middle_of_a_write_spoil_no_event_but_their_own(
     home: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(event_stream, "SEGMENT_SIZE", 100_000)
+    monkeypatch.setattr(event_log, "SEGMENT_SIZE", 100_000)
     follower = Follower(home, -1)
     chance = random.Random(11)
     last, known = 0, []
@@ -133,7 +132,7 @@ def test_writers_killed_in_the_middle_of_a_write_spoil_no_event_but_their_own(
     assert follower.ids(len(ids)) == ids == sorted(set(ids))
 
 
-def life_of(folder: JobFolder, **facts: object) -> Callable[[], Callable[[], object]]:
+def life_of(folder: JobPaths, **facts: object) -> Callable[[], Callable[[], object]]:
     """What a keeper does at its job's birth and end, without a command in between."""
 
     def prepare() -> Callable[[], object]:
@@ -145,21 +144,21 @@ def life_of(folder: JobFolder, **facts: object) -> Callable[[], Callable[[], obj
                 "recipient": "ada",
                 **facts,
             }
-            born = Born(folder, record, event_segments=8)
+            born = JobDir(folder, record, event_segments=8)
             born.change(pid=None)
-            life.finish(born, End("exited", 3))
+            run.finish_job(born, End("exited", 3))
 
         return act
 
     return prepare
 
 
-def repair(folder: JobFolder) -> Callable[[], Callable[[], object]]:
-    return lambda: lambda: looking.look(folder.home, folder.id)
+def repair(folder: JobPaths) -> Callable[[], Callable[[], object]]:
+    return lambda: lambda: query.read_job(folder.home, folder.id)
 
 
-def fresh(home: str) -> JobFolder:
-    return JobFolder(home, new_id("b"))
+def fresh(home: str) -> JobPaths:
+    return JobPaths(home, new_job_id("b"))
 
 
 @pytest.mark.req("N-06", "B-05")
@@ -176,7 +175,7 @@ def test_a_keeper_killed_between_any_two_steps_leaves_one_beginning_and_one_end(
         assert killed_before(number, life_of(folder, **facts))
         before = told_of(home, folder.id)
         try:
-            assert looking.look(home, folder.id).is_final
+            assert query.read_job(home, folder.id).is_final
         except JobNotFound:
             assert before == told_of(home, folder.id) == []
             continue
@@ -188,7 +187,7 @@ def test_a_keeper_killed_between_any_two_steps_leaves_one_beginning_and_one_end(
 
 @pytest.mark.req("N-06", "B-05")
 def test_one_who_repairs_and_is_killed_between_any_two_steps_doubles_nothing(home: str) -> None:
-    def decided() -> JobFolder:
+    def decided() -> JobPaths:
         """A job whose keeper died right after its decision."""
         folder = job_folder(home, recipient="ada")
         finish_halfway(folder, End("exited", 3))
@@ -201,7 +200,7 @@ def test_one_who_repairs_and_is_killed_between_any_two_steps_doubles_nothing(hom
     for number in range(len(steps)):
         folder = decided()
         assert killed_before(number, repair(folder))
-        assert looking.look(home, folder.id).is_final
+        assert query.read_job(home, folder.id).is_final
         assert told_of(home, folder.id) == ["task_notification"], f"killed before {steps[number]}"
 
     ends = [event.data["uuid"] for event in all_events(home) if event.is_end]

@@ -10,10 +10,10 @@ import pytest
 from support.cli import process
 from support.job_chaos import orphans, started_by_one_who_dies
 from support.scale import FULL, scale
-from taskyard.kinds.shell import Shell
-from taskyard.runtime.folder import JobFolder
-from taskyard.runtime.jobs import Jobs
-from taskyard.runtime.output import Output
+from taskyard.jobs.job_dir import JobPaths
+from taskyard.jobs.jobs import Jobs
+from taskyard.jobs.kinds.shell import Shell
+from taskyard.jobs.output import Output
 
 #: In bytes; what comes through a terminal comes more slowly.
 CAPS = {"file": 100_000_000, "terminal": 4_000_000}
@@ -70,7 +70,7 @@ def test_the_cap_holds_for_the_fastest_writer_whose_starter_is_dead(
     jobs, cap = Jobs(home), CAPS[into]
     spec = Shell(WRITERS[writer], pty=into == "terminal", output_cap=cap, grace=0.2)
     job = started_by_one_who_dies(jobs, spec)
-    output, most, counted = Output(JobFolder(home, job.id)), 0, 0.0
+    output, most, counted = Output(JobPaths(home, job.id)), 0, 0.0
     numbers: list[int] = []
     began = time.monotonic()
     while counted < LONG and time.monotonic() < began + LONGEST:

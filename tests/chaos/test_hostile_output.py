@@ -13,14 +13,14 @@ from support.job_outputs import ended_by_hand
 from support.scale import scale
 from support.terminal import acts, screen_of
 from support.wait import until
-from taskyard import paths
+from taskyard import config
 from taskyard.config import Settings
 from taskyard.errors import BadText
-from taskyard.kinds.shell import Shell
-from taskyard.runtime.jobs import Jobs
-from taskyard.runtime.notice_text import PREAMBLE, for_model
-from taskyard.runtime.notices import Outbox
-from taskyard.runtime.verify import verify
+from taskyard.jobs.jobs import Jobs
+from taskyard.jobs.kinds.shell import Shell
+from taskyard.jobs.notice import PREAMBLE, for_model
+from taskyard.jobs.notice_check import verify
+from taskyard.jobs.notices import Outbox
 
 #: Pieces that act, forge or break, each in some place where it was not expected.
 PIECES = [
@@ -44,7 +44,7 @@ QUESTION = b"\nOverwrite it? (y/n) "
 
 @pytest.fixture
 def jobs() -> Iterator[Jobs]:
-    found = Jobs(paths.home(), settings=Settings(stall_after=0.2))
+    found = Jobs(config.home(), settings=Settings(stall_after=0.2))
     yield found
     found.stop(*[job.id for job in found.list()], grace=0)
     found.close()
@@ -143,12 +143,12 @@ def test_a_hostile_name_is_refused_or_harmless(jobs: Jobs) -> None:
 
 @pytest.mark.req("B-03")
 def test_a_record_that_somebody_else_wrote_does_not_act_on_a_terminal() -> None:
-    folder = ended_by_hand(paths.home(), at=1)
+    folder = ended_by_hand(config.home(), at=1)
     record = Path(folder.record)
     evil = "\\u001b]0;title\\u0007\\u202e\\n\\u0000"
     record.write_text(record.read_text(encoding="utf-8").replace("made by hand", evil), encoding="utf-8")
 
-    assert Jobs(paths.home()).get(folder.id).description == "\x1b]0;title\x07\u202e\n\0"
+    assert Jobs(config.home()).get(folder.id).description == "\x1b]0;title\x07\u202e\n\0"
     for words in (["ps", "--all"], ["wait", folder.id], ["stop", folder.id]):
         screen = screen_of(*words)
         assert folder.id.encode() in screen and acts(screen) == [], words

@@ -15,12 +15,11 @@ from hypothesis import strategies as st
 
 from support.cli import taskyard
 from support.ended_jobs import end_job, finish_halfway, job_folder
-from taskyard.clock import now_ms
-from taskyard.disk import files
-from taskyard.disk.processes import process_start, this_host
-from taskyard.runtime.folder import JobFolder
-from taskyard.runtime.keeper.others import Others
-from taskyard.runtime.model import End
+from taskyard.core import files
+from taskyard.core.system import now_ms, process_start, this_host
+from taskyard.jobs.job_dir import JobPaths
+from taskyard.jobs.model import End
+from taskyard.jobs.supervisor.child_jobs import ChildJobs
 
 FILES = ("job.json", "end.json", "notice", "output", "keeper.lock", "control", "children", "children/b00000000")
 
@@ -69,7 +68,7 @@ def emptied(home: str) -> None:
     shutil.rmtree(home, ignore_errors=True)
 
 
-def put(folder: JobFolder, name: str, data: bytes) -> None:
+def put(folder: JobPaths, name: str, data: bytes) -> None:
     path = Path(folder.path, name)
     path.parent.mkdir(mode=0o700, exist_ok=True)
     path.write_bytes(data)
@@ -100,7 +99,7 @@ def test_garbage_beside_an_end_does_not_change_it_and_in_its_place_makes_no_othe
     home: str, name: str, data: bytes
 ) -> None:
     emptied(home)
-    folder = JobFolder(home, end_job(home, exit_code=3))
+    folder = JobPaths(home, end_job(home, exit_code=3))
     put(folder, name, data)
 
     every_verb(folder.id)
@@ -169,13 +168,13 @@ def test_a_name_among_the_children_makes_nobody_elses_job_a_child(home: str) -> 
         os._exit(0)
     try:
         from support.wait import until
-        from taskyard.runtime.liveness import keeper_of
+        from taskyard.jobs.job_dir import supervisor_pid
 
-        until(lambda: keeper_of(other) == child)
-        others = Others(parent)
+        until(lambda: supervisor_pid(other) == child)
+        others = ChildJobs(parent)
         others.stop_children(by="ada", grace=0.0)
 
-        assert (others.are_settled(stopping=True), others.kept(), others.survivors()) == (True, [], [])
+        assert (others.all_settled(stopping=True), others.kept(), others.survivors()) == (True, [], [])
         with pytest.raises(BlockingIOError):
             os.read(pipe, 1)  # it was told nothing
     finally:

@@ -17,10 +17,10 @@ from support.ended_jobs import end_job
 from support.job_chaos import orphans
 from support.killing import calls_of
 from support.scale import scale
-from taskyard.kinds.shell import Shell
-from taskyard.runtime.folder import living_folder
-from taskyard.runtime.jobs import Jobs
-from taskyard.runtime.notices import Outbox
+from taskyard.jobs.job_dir import live_folder
+from taskyard.jobs.jobs import Jobs
+from taskyard.jobs.kinds.shell import Shell
+from taskyard.jobs.notices import Outbox
 
 #: How many are on their way at once.
 AT_ONCE = 100
@@ -31,9 +31,9 @@ A_LITTLE = 1024
 #: Starts jobs until none is left, and says after each bunch what it and its server of keepers have.
 STARTER = """
 import gc, json, os, sys
-from taskyard.kinds.shell import Shell
-from taskyard.runtime.jobs import Jobs
-from taskyard.runtime.starting import answered, understood
+from taskyard.jobs.kinds.shell import Shell
+from taskyard.jobs.jobs import Jobs
+from taskyard.jobs.start import read_reply as answered; from taskyard.jobs.start import check_reply as understood
 
 def has(pid):
     fields = dict(line.split(":", 1) for line in open(f"/proc/{pid}/status"))
@@ -102,7 +102,7 @@ def _check_store(jobs: Jobs, count: int) -> None:
     assert Counter(name for folder in folders for name in os.listdir(folder)) == dict.fromkeys(
         ("job.json", "end.json", "output", "keeper.lock", "control"), count
     )
-    assert os.listdir(living_folder(jobs.home)) == []
+    assert os.listdir(live_folder(jobs.home)) == []
     assert len(os.listdir(f"{jobs.home}/outbox/me/new")) == count
 
 

@@ -15,15 +15,14 @@ import pytest
 from support.cli import process
 from support.job_chaos import faults_of_ends, orphans
 from support.wait import until
-from taskyard.runtime.folder import JobFolder
-from taskyard.runtime.jobs import Jobs
-from taskyard.runtime.liveness import keeper_of
+from taskyard.jobs.job_dir import JobPaths, supervisor_pid
+from taskyard.jobs.jobs import Jobs
 
 #: Starts a job for each line it reads, as a program that lives on does; it has a terminal.
 STARTER = """
 import os, sys
-from taskyard.kinds.shell import Shell
-from taskyard.runtime.jobs import Jobs
+from taskyard.jobs.kinds.shell import Shell
+from taskyard.jobs.jobs import Jobs
 os.open(sys.argv[1], os.O_RDWR)
 jobs = Jobs(os.environ["TASKYARD_HOME"])
 for line in sys.stdin:
@@ -134,13 +133,13 @@ def test_who_lost_the_server_of_keepers_starts_another_and_the_first_jobs_keep_t
     jobs: Jobs, starter: Starter
 ) -> None:
     first = [starter.start("sleep 60") for _ in range(3)]
-    keepers = [keeper_of(JobFolder(jobs.home, job_id)) for job_id in first]
+    supervisors = [supervisor_pid(JobPaths(jobs.home, job_id)) for job_id in first]
 
     starter.lose_its_server()
     second = starter.start("sleep 60")
 
-    assert [keeper_of(JobFolder(jobs.home, job_id)) for job_id in first] == keepers
-    assert all(keepers)
+    assert [supervisor_pid(JobPaths(jobs.home, job_id)) for job_id in first] == supervisors
+    assert all(supervisors)
     assert {job.id for job in jobs.list()} == {*first, second}
     assert [each.outcome for each in jobs.stop(*first, second, grace=0.2)] == ["stopped"] * 4
 

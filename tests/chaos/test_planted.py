@@ -19,12 +19,11 @@ import pytest
 from support.cli import taskyard
 from support.scale import FULL
 from support.wait import until
-from taskyard.disk.processes import process_alive, process_start
+from taskyard.core.system import process_alive, process_start
 from taskyard.errors import TaskyardError
-from taskyard.kinds.shell import Shell
-from taskyard.runtime.folder import JobFolder
-from taskyard.runtime.jobs import Jobs
-from taskyard.runtime.liveness import keeper_of
+from taskyard.jobs.job_dir import JobPaths, supervisor_pid
+from taskyard.jobs.jobs import Jobs
+from taskyard.jobs.kinds.shell import Shell
 
 #: Places of one job, below `jobs/<id>`; "" is the folder itself.
 OF_A_JOB = ("", "job.json", "end.json", "notice", "output", "keeper.lock", "control", "children")
@@ -102,9 +101,9 @@ def scene(jobs: Jobs, tmp_path: Path) -> Scene:
     ended = jobs.start(Shell("echo over"))
     running = jobs.start(Shell("exec sleep 60", grace=0.1))
     jobs.wait(ended.id, timeout=10)
-    until(lambda: keeper_of(JobFolder(jobs.home, ended.id)) is None)
+    until(lambda: supervisor_pid(JobPaths(jobs.home, ended.id)) is None)
     until(lambda: jobs.get(running.id).pid is not None)
-    pid, keeper = jobs.get(running.id).pid, keeper_of(JobFolder(jobs.home, running.id))
+    pid, keeper = jobs.get(running.id).pid, supervisor_pid(JobPaths(jobs.home, running.id))
     assert pid and keeper
     return Scene(Path(jobs.home), running.id, ended.id, pid, keeper, outside)
 

@@ -14,7 +14,7 @@ from support.lists import COMPANY, ListInDatabase, SharedList, shared_list
 from support.racing import Racer, Rounds, answered, race
 from support.scale import scale
 from support.task_models import IdCounter, State, TaskModel, TaskState
-from taskyard.tasklist.service import TaskList
+from taskyard.tasks.task_list import TaskList
 
 
 @pytest.fixture(params=[*COMPANY, pytest.param("postgresql", marks=pytest.mark.req("X-01"))])

@@ -11,15 +11,14 @@ from pathlib import Path
 
 import pytest
 
-from support.job_chaos import Crowd, children_of, faults_of_ends, keepers, kill, orphans
+from support.job_chaos import Crowd, children_of, faults_of_ends, kill, orphans, supervisors
 from support.scale import scale
 from support.wait import until
 from taskyard.errors import StorageError
-from taskyard.kinds.shell import Shell
-from taskyard.runtime.folder import JobFolder
-from taskyard.runtime.jobs import Jobs
-from taskyard.runtime.liveness import keeper_of
-from taskyard.runtime.model import Job
+from taskyard.jobs.job_dir import JobPaths, supervisor_pid
+from taskyard.jobs.jobs import Jobs
+from taskyard.jobs.kinds.shell import Shell
+from taskyard.jobs.model import Job
 
 #: All of them short: who is still there at the end is there by mistake.
 WORK = [
@@ -62,7 +61,7 @@ def test_whoever_is_killed_every_job_ends_and_is_told_once_and_nothing_runs_on(m
     started = [job.id for job in jobs.list(ended=True)]
     assert faults_of_ends(jobs, started) == []
     assert orphans(jobs.home) == {}
-    until(lambda: keepers(jobs.home) == {}, what="every keeper to be gone")
+    until(lambda: supervisors(jobs.home) == {}, what="every keeper to be gone")
     causes = Counter(job.end.cause for job in jobs.list(ended=True) if job.end)
     assert set(causes) <= CAUSES
     took = time.monotonic() - began
@@ -81,7 +80,7 @@ def _attack(jobs: Jobs, starters: Crowd, chance: random.Random, *, count: int) -
         return True
 
     victims: dict[str, Callable[[], bool]] = {
-        "keeper": lambda: kill((job := a_job()) and keeper_of(JobFolder(jobs.home, job.id))),
+        "keeper": lambda: kill((job := a_job()) and supervisor_pid(JobPaths(jobs.home, job.id))),
         "command": lambda: kill((job := a_job()) and job.pid),
         "server": lambda: kill(next(iter(children_of(chance.choice(starters.pids))), None)),
         "starter": starter,

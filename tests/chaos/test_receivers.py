@@ -15,9 +15,9 @@ from support.racing import Racer, answered
 from support.receivers import Receivers, check_deliveries, read_by, within
 from support.scale import scale
 from support.wait import until
-from taskyard import instances
-from taskyard.runtime import holding
-from taskyard.runtime.notices import Outbox
+from taskyard.jobs import notices
+from taskyard.jobs.notices import Outbox
+from taskyard.storage import process_registry
 
 #: An earlier life of hers, in which she started some of the jobs.
 LONG_DEAD = "000000000000"
@@ -41,7 +41,7 @@ class Attack:
         self._since = 0
 
     def _as_herself(self, _: Racer) -> Outbox:
-        instance = instances.enter(self._home, "ada")
+        instance = process_registry.register(self._home, "ada")
         self._id.write_text(instance.id, encoding="utf-8")
         return Outbox(self._home, "ada", instance=instance)
 
@@ -69,11 +69,11 @@ class Attack:
             self._since = now()
 
     def _hold(self) -> None:
-        holding.put_on(self._home)
+        notices.pause_delivery(self._home)
         began = now()
         time.sleep(self._chance.random() * 0.03)
         self.holds.append((began, now()))
-        assert holding.release(self._home)
+        assert notices.resume_delivery(self._home)
 
     @property
     def everybody(self) -> tuple[Receivers, ...]:
@@ -114,8 +114,8 @@ def test_two_who_hold_and_release_at_once_never_leave_it_half_done(memory: Path)
     home = str(memory / "home")
     end_job(home, "ada")
     for _ in range(scale(1000)):
-        holding.put_on(home)
+        notices.pause_delivery(home)
         assert Outbox(home, "ada").take() == []
-        assert holding.release(home)
-        assert not holding.release(home)
+        assert notices.resume_delivery(home)
+        assert not notices.resume_delivery(home)
     assert len(Outbox(home, "ada").take()) == 1

@@ -15,10 +15,10 @@ from support.hosts import Machine
 from support.postgres import Server, server
 from support.scale import FULL, scale
 from support.wait import until
-from taskyard.database import pool
 from taskyard.errors import StoreAway
-from taskyard.kinds.shell import Shell
-from taskyard.relay.summon import summon
+from taskyard.jobs.kinds.shell import Shell
+from taskyard.postgres import connection
+from taskyard.postgres.relay.ensure_running import ensure_relay
 
 #: Seconds for which the database is away.
 AWAY = 3.0 if FULL else 1.0
@@ -52,7 +52,7 @@ class Killer:
     def _kill(self) -> None:
         while not self._enough.wait(self._random.uniform(0.02, 0.5)):
             self.killed += self._machine.kill_relay()
-            summon(self._machine.home, self._machine.address)
+            ensure_relay(self._machine.home, self._machine.address)
 
 
 class Receiver:
@@ -92,7 +92,7 @@ def test_nothing_is_lost_or_doubled_whatever_is_killed(
 ) -> None:
     address = own_server.new_database()
     forge, desk = (Machine(tmp_path / name, name, address, monkeypatch, 30.0) for name in ("forge", "desk"))
-    pool.database(address, patience=60.0)
+    connection.database(address, patience=60.0)
     count = scale(200)
     jobs = forge.jobs("ada")
     try:
@@ -107,7 +107,7 @@ def test_nothing_is_lost_or_doubled_whatever_is_killed(
             jobs.wait_all(ids, timeout=60)
             until(lambda: killer.killed >= scale(30, least=3), timeout=60)
             until(lambda: sum(receiver.acknowledged.values()) >= count, timeout=60, what="every notice")
-        jobs.summon()
+        jobs.ensure_relay()
         there = desk.jobs()
         until(lambda: {job.id for job in there.list(ended=True) if job.is_final} >= set(ids), timeout=30)
         print(f"{count} jobs, {killer.killed} relays killed, the database away for {AWAY} s")
@@ -117,7 +117,7 @@ def test_nothing_is_lost_or_doubled_whatever_is_killed(
     finally:
         forge.close()
         desk.close()
-        pool.forget(address)
+        connection.close_database(address)
 
 
 def _check_ends(desk: Machine, ids: list[str]) -> None:

@@ -17,8 +17,8 @@ from support.list_truth import faults
 from support.lists import SharedList
 from support.racing import fork
 from support.wait import until
-from taskyard.disk import folder_lock
-from taskyard.tasklist.writer import Writer
+from taskyard.storage import locks
+from taskyard.tasks.writer import ListWriter
 
 #: Where the change is interrupted: before it makes sure of its locks, and after.
 PLACES = ("draft", "_append")
@@ -32,7 +32,7 @@ class Sleeper:
         if not self.pid:
             code = 1
             try:
-                folder_lock.DOUBT_AFTER = 0.0  # it will have slept for long
+                locks.RECHECK_AFTER = 0.0  # it will have slept for long
                 _stop_once(place)
                 act()
                 code = 0
@@ -51,14 +51,14 @@ class Sleeper:
 
 
 def _stop_once(place: str) -> None:
-    original = getattr(Writer, place)
+    original = getattr(ListWriter, place)
 
     def stopped(*args: object, **named: object) -> object:
-        setattr(Writer, place, original)
+        setattr(ListWriter, place, original)
         os.kill(os.getpid(), signal.SIGSTOP)
         return original(*args, **named)
 
-    setattr(Writer, place, stopped)
+    setattr(ListWriter, place, stopped)
 
 
 @pytest.fixture

@@ -16,8 +16,7 @@ from support.cli import Ran, start
 from support.crews import noted, nothing_is_left, noting, plan
 from support.scale import FULL, scale
 from support.wait import until
-from taskyard.runtime.folder import JobFolder
-from taskyard.runtime.liveness import keeper_of
+from taskyard.jobs.job_dir import JobPaths, supervisor_pid
 
 TEAM = "chaos"
 MEMBERS = 8 if FULL else 4
@@ -83,7 +82,7 @@ def kill_one(yard: taskyard.Yard, dice: random.Random) -> int:
     if not living:
         return 0
     job = dice.choice(living)
-    pid = job.pid if dice.random() < 0.8 else keeper_of(JobFolder(yard.home, job.id))
+    pid = job.pid if dice.random() < 0.8 else supervisor_pid(JobPaths(yard.home, job.id))
     if not pid:
         return 0
     try:

@@ -27,9 +27,9 @@ from support.namespaces import Machine, machines
 from support.postgres import Server, server
 from support.racing import Race, Racer
 from support.scale import FULL, scale
-from taskyard.disk import processes
+from taskyard.core import system
 from taskyard.errors import StoreAway
-from taskyard.tasklist.model import Change
+from taskyard.tasks.model import Change
 
 #: Workers on each machine.
 EACH = 8
@@ -122,7 +122,7 @@ class _Crew:
     def _work(self, machine: Machine) -> Callable[[Racer], None]:
         def work(racer: Racer) -> None:
             os.environ["TASKYARD_HOME"] = str(self._folder / machine.name)
-            processes._host = f"{machine.name}/boot"  # another machine, as far as anybody there can tell
+            system._host = f"{machine.name}/boot"  # another machine, as far as anybody there can tell
             racer.start()  # before it needs the server: one that is hired on a machine that is cut off waits for it
             with machine.entered(), taskyard.open(store=self._address, list=NAME, agent=racer.name) as yard:
                 _drain(racer, yard, random.Random(racer.number))

@@ -12,9 +12,9 @@ import pytest
 from support.racing import Racer, answered, race
 from support.scale import scale
 from support.wait import until
-from taskyard.kinds.shell import Shell
-from taskyard.runtime.jobs import Jobs
-from taskyard.runtime.notices import Outbox
+from taskyard.jobs.jobs import Jobs
+from taskyard.jobs.kinds.shell import Shell
+from taskyard.jobs.notices import Outbox
 
 MANY = 8
 

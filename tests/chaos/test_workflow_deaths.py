@@ -16,9 +16,8 @@ from support.wait import until
 from support.workflow_deaths import Deaths, faults
 from taskyard import Workflow
 from taskyard.errors import Conflict
-from taskyard.runtime.folder import JobFolder
-from taskyard.runtime.jobs import Jobs
-from taskyard.runtime.liveness import keeper_of
+from taskyard.jobs.job_dir import JobPaths, supervisor_pid
+from taskyard.jobs.jobs import Jobs
 
 #: a, then b and c side by side, then d; e never runs.
 STEPS = {"a": [], "b": ["a"], "c": ["a"], "d": ["b", "c"]}
@@ -87,7 +86,7 @@ def test_killed_inside_steps_again_and_again(jobs: Jobs, tmp_path: Path, seed: i
 
 def _kill(jobs: Jobs, job_id: str, *, keeper: bool) -> bool:
     """Kill a workflow's own process, or its keeper; False if it was too late."""
-    pid = keeper_of(JobFolder(jobs.home, job_id)) if keeper else jobs.get(job_id).pid
+    pid = supervisor_pid(JobPaths(jobs.home, job_id)) if keeper else jobs.get(job_id).pid
     if not pid or jobs.get(job_id).is_final:
         return False
     try:

@@ -17,13 +17,11 @@ from support.cli import taskyard
 from support.job_cli import ended, is_running, job, started
 from support.jobs import kill_keeper
 from support.wait import until
-from taskyard import paths
-from taskyard.cli.command import Command, Found, Row, load
-from taskyard.cli.complete import _KINDS, candidates
-from taskyard.cli.completions import SCRIPTS
-from taskyard.cli.main import COMMANDS
+from taskyard import config
+from taskyard.cli.complete import _KINDS, SCRIPTS, candidates
+from taskyard.cli.main import COMMANDS, Command, CommandEntry, ResolvedCommand, load_entry
 from taskyard.cli.parser import Parser
-from taskyard.runtime.jobs import Jobs
+from taskyard.jobs.jobs import Jobs
 
 pytestmark = pytest.mark.req("T-05")
 
@@ -122,11 +120,11 @@ def test_ids_of_jobs_come_with_what_they_are_the_living_first(jobs: dict[str, st
 
 
 def test_looking_at_a_lost_job_in_passing_does_not_close_its_books(jobs: dict[str, str]) -> None:
-    found = Jobs(paths.home())
+    found = Jobs(config.home())
     kill_keeper(found, found.get(jobs["stands"]))
 
     until(lambda: jobs["stands"] not in words("stop", ""))
-    assert not os.path.exists(f"{paths.home()}/jobs/{jobs['stands']}/end.json")
+    assert not os.path.exists(f"{config.home()}/jobs/{jobs['stands']}/end.json")
 
 
 def test_ids_come_with_their_subjects_on_one_safe_line() -> None:
@@ -245,13 +243,13 @@ def test_no_option_of_any_command_takes_names_of_lists_for_something_else() -> N
     assert wrong == []
 
 
-def every_command() -> Iterator[Found]:
-    def below(table: Mapping[str, Row], lead: tuple[str, ...]) -> Iterator[Found]:
+def every_command() -> Iterator[ResolvedCommand]:
+    def below(table: Mapping[str, CommandEntry], lead: tuple[str, ...]) -> Iterator[ResolvedCommand]:
         for name, row in table.items():
-            inner = load(row)
+            inner = load_entry(row)
             here = (*lead, name) if name else lead
             if isinstance(inner, Command):
-                yield Found(here, inner, row.help)
+                yield ResolvedCommand(here, inner, row.help)
             else:
                 yield from below(inner, here)
 

@@ -110,7 +110,7 @@ def _with_an_agent_at_work(scratch: Path) -> subprocess.Popen[str]:
     process = subprocess.Popen(
         COMMAND, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
     )
-    until(lambda: processes(scratch, b"taskyard.demo.agent"), timeout=30, what="an agent at work")
+    until(lambda: processes(scratch, b"taskyard.cli.demo_agent"), timeout=30, what="an agent at work")
     return process
 
 

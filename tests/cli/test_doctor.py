@@ -112,14 +112,14 @@ def test_a_repair_the_disk_refuses_is_told_and_fails(
     sick: SickList, doctor: Shell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from taskyard.errors import StorageError
-    from taskyard.tasklist.doctor.keep import Keep
+    from taskyard.tasks.doctor.repairs import Backup
 
-    def full(self: Keep, path: str) -> str:
+    def full(self: Backup, path: str) -> str:
         raise StorageError(path, "the disk is full")
 
     sick.tasks(1)
     sick.write("1", blocks=...)
-    monkeypatch.setattr(Keep, "copy", full)
+    monkeypatch.setattr(Backup, "copy", full)
 
     ran = doctor(*words(sick, "--fix"))
 

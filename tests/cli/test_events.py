@@ -13,16 +13,16 @@ import pytest
 from support.cli import LONGEST, start, taskyard
 from support.event_streams import add, segments
 from support.wait import until
-from taskyard import paths
-from taskyard.kinds.shell import Shell
-from taskyard.runtime.jobs import Jobs
+from taskyard import config
+from taskyard.jobs.jobs import Jobs
+from taskyard.jobs.kinds.shell import Shell
 
 pytestmark = pytest.mark.req("N-06")
 
 
 def ran(command: str = "exit 3", name: str = "Work") -> str:
     """A job that is over; its id."""
-    jobs = Jobs(paths.home(), alone=True)
+    jobs = Jobs(config.home(), alone=True)
     return jobs.run(Shell(command, name=name), timeout=20).id
 
 
@@ -64,8 +64,8 @@ def test_nothing_is_a_word_for_people_and_an_empty_list_for_programs() -> None:
 
 
 def test_progress_and_a_question_are_told() -> None:
-    add(paths.home(), description="Agent", usage={"total_tokens": 12, "tool_uses": 3}, last_tool_name="Bash")
-    add(paths.home(), description="Ask", needs_input=True)
+    add(config.home(), description="Agent", usage={"total_tokens": 12, "tool_uses": 3}, last_tool_name="Bash")
+    add(config.home(), description="Ask", needs_input=True)
 
     working, waiting = taskyard("events").lines
     assert working.endswith("progress   Agent  Bash  12 tokens  3 tool uses")
@@ -73,7 +73,7 @@ def test_progress_and_a_question_are_told() -> None:
 
 
 def test_what_a_job_is_called_cannot_act_on_a_terminal() -> None:
-    add(paths.home(), description="\x1b]0;owned\x07\u202e")
+    add(config.home(), description="\x1b]0;owned\x07\u202e")
 
     assert not set(taskyard("events").out) & {"\x1b", "\x07", "\u202e"}
 
@@ -102,7 +102,7 @@ def test_what_cannot_be_is_refused(words: tuple[str, ...], code: int, name: str)
 
 def test_events_that_are_no_longer_kept_are_said_to_be_gone_with_where_to_go_on() -> None:
     ran()
-    (segment,) = segments(paths.home())
+    (segment,) = segments(config.home())
     segment.rename(segment.with_name("134217728.jsonl"))
 
     gone = taskyard("events", "--since", "1", "--json")
@@ -113,7 +113,7 @@ def test_events_that_are_no_longer_kept_are_said_to_be_gone_with_where_to_go_on(
 
 def test_what_cannot_be_read_is_counted() -> None:
     ran()
-    (segment,) = segments(paths.home())
+    (segment,) = segments(config.home())
     segment.write_bytes(b"\nspoiled\n" + segment.read_bytes())
 
     assert "1 line" in taskyard("events").err
@@ -151,7 +151,7 @@ def test_following_prints_each_event_as_it_happens_one_document_a_line(follower:
 
 
 def test_following_one_job_ends_with_it(follower: Any, tmp_path: Path) -> None:
-    jobs = Jobs(paths.home(), alone=True)
+    jobs = Jobs(config.home(), alone=True)
     job = jobs.start(Shell(f"until [ -e {tmp_path}/go ]; do sleep 0.01; done"))
     child = follower("--job", job.id)
     (tmp_path / "go").touch()

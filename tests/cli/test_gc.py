@@ -8,8 +8,8 @@ import pytest
 
 from support.cli import taskyard
 from support.job_outputs import ended_by_hand
-from taskyard import paths
-from taskyard.clock import now_ms
+from taskyard import config
+from taskyard.core.system import now_ms
 
 pytestmark = pytest.mark.req("O-04")
 
@@ -17,7 +17,7 @@ DAY = 86_400_000
 
 
 def old(days: float, size: int = 100_000) -> str:
-    return ended_by_hand(paths.home(), at=now_ms() - int(days * DAY), size=size).id
+    return ended_by_hand(config.home(), at=now_ms() - int(days * DAY), size=size).id
 
 
 def test_it_says_what_it_freed() -> None:
@@ -28,7 +28,7 @@ def test_it_says_what_it_freed() -> None:
     assert ran.code == 0
     assert ran.lines[0].startswith(f"{ancient}  completed") and "40d ago" in ran.lines[0]
     assert ran.lines[1].startswith("Removed 1 ended job, freed 1")
-    assert os.listdir(f"{paths.home()}/jobs").count(fresh) == 1
+    assert os.listdir(f"{config.home()}/jobs").count(fresh) == 1
 
 
 def test_a_dry_run_only_says_what_would_go() -> None:
@@ -37,7 +37,7 @@ def test_a_dry_run_only_says_what_would_go() -> None:
     ran = taskyard("gc", "--dry-run")
 
     assert "Would remove 1 ended job" in ran.out
-    assert os.path.exists(f"{paths.home()}/jobs/{ancient}")
+    assert os.path.exists(f"{config.home()}/jobs/{ancient}")
 
 
 def test_the_age_limit_can_be_given_for_once() -> None:
@@ -69,7 +69,7 @@ def test_quota_and_age_limit_are_settings(monkeypatch: pytest.MonkeyPatch) -> No
 
 def test_a_description_cannot_act_on_the_terminal() -> None:
     job_id = old(40)
-    path = f"{paths.home()}/jobs/{job_id}/job.json"
+    path = f"{config.home()}/jobs/{job_id}/job.json"
     with open(path, encoding="utf-8") as file:
         text = file.read()
     with open(path, "w", encoding="utf-8") as file:

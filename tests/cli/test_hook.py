@@ -21,19 +21,19 @@ from support.cli import Ran, taskyard
 from support.ended_jobs import end_job, notice
 from support.killing import killed_before
 from support.repo import git_folder
-from taskyard import paths
+from taskyard import config
 from taskyard.cli import hook
 from taskyard.cli.main import main
-from taskyard.runtime import holding
-from taskyard.runtime.notice_text import PREAMBLE
-from taskyard.runtime.notices import Outbox
+from taskyard.jobs import notices as holding
+from taskyard.jobs.notice import PREAMBLE
+from taskyard.jobs.notices import Outbox
 
 CONTEXT = ("UserPromptSubmit", "PostToolUse", "SessionStart")
 
 
 @pytest.fixture
 def home() -> str:
-    return paths.home()
+    return config.home()
 
 
 def say(event: str, *words: str, **payload: object) -> Ran:
@@ -144,10 +144,10 @@ def test_a_batch_stays_below_what_the_client_takes_and_counts_the_rest(home: str
 @pytest.mark.req("B-09")
 def test_nothing_wakes_a_model_during_an_emergency_stop(home: str) -> None:
     end_job(home)
-    holding.put_on(home)
+    holding.pause_delivery(home)
     assert say("Stop").out == ""
 
-    holding.release(home)
+    holding.resume_delivery(home)
     assert context_of(say("Stop"))
 
 
@@ -186,7 +186,7 @@ def test_what_is_told_of_a_long_list_is_bounded() -> None:
 def test_the_list_is_that_of_the_folder_the_client_is_in(tmp_path: Path) -> None:
     project = tmp_path / "shop"
     git_folder(project)
-    with library.open(list=paths.project_list(str(project))) as yard:
+    with library.open(list=config.project_list(str(project))) as yard:
         yard.tasks.create("Here")
 
     assert "#1 [pending] Here" in context_of(say("SessionStart", source="resume", cwd=str(project)))

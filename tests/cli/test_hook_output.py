@@ -9,14 +9,14 @@ from pathlib import Path
 import pytest
 
 from support.cli import taskyard
-from taskyard import paths
+from taskyard import config
 
 
 @pytest.mark.req("O-06", "H-02")
 def test_a_refusal_of_nine_megabytes_is_told_by_its_last_five_lines_and_its_file() -> None:
     said = "seq -f %015.0f 562500 >&2; exit 2"
     settings = {"hooks": {"TaskCreated": [{"hooks": [{"type": "command", "command": said}]}]}}
-    folder = Path(paths.claude_folder())
+    folder = Path(config.claude_folder())
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "settings.json").write_text(json.dumps(settings), encoding="utf-8")
 

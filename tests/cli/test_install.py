@@ -24,7 +24,7 @@ from support.clients import (
 )
 from support.command import Shell
 from support.repo import git_folder
-from taskyard import paths
+from taskyard import config
 
 EVENTS = {"SessionStart", "UserPromptSubmit", "PostToolUse", "Stop", "SessionEnd"}
 FILES = {"claude-code": claude_servers, "codex": codex_config, "gemini": gemini_settings}
@@ -52,7 +52,7 @@ def test_a_client_is_told_how_to_start_the_server(client: str) -> None:
     assert ran.code == 0
     server = found(FILES[client]())[SERVERS[client]]["taskyard"]
     assert (server["command"], server["args"]) == (sys.executable, ["-P", "-m", "taskyard", "mcp"])
-    assert server["env"]["TASKYARD_HOME"] == paths.home()
+    assert server["env"]["TASKYARD_HOME"] == config.home()
     assert server["env"]["CLAUDE_CONFIG_DIR"] == os.environ["CLAUDE_CONFIG_DIR"]
     assert FILES[client]().stat().st_mode & 0o777 == 0o600
 
@@ -93,7 +93,7 @@ def test_a_dry_run_and_a_question_without_an_answer_change_nothing(client: str) 
     assert "command" in asked.out
     assert (by_machine.code, by_machine.error["code"]) == (2, "usage")
     assert not FILES[client]().exists()
-    assert not Path(paths.home(), "clients").exists()
+    assert not Path(config.home(), "clients").exists()
 
 
 def test_a_person_sees_what_will_change_and_decides(
@@ -137,7 +137,7 @@ def test_claude_code_runs_a_hook_wherever_a_notice_can_reach_its_model() -> None
     commands = hook_commands(settings)
     assert set(commands) == EVENTS
     assert commands["Stop"] == ["say done", f"{sys.executable} -P -m taskyard hook Stop --by ada"]
-    assert settings["env"] == {"TASKYARD_HOME": paths.home()}
+    assert settings["env"] == {"TASKYARD_HOME": config.home()}
     assert found(claude_servers())["mcpServers"]["taskyard"]["args"][-3:] == ["mcp", "--agent", "ada"]
 
 
@@ -233,7 +233,7 @@ def test_a_project_has_its_own_files_and_its_own_list(project: Path) -> None:
 
     assert ran.code == 0
     assert "paths of this machine" in ran.err
-    name = paths.list_name()
+    name = config.list_name()
     assert found(project / ".mcp.json")["mcpServers"]["taskyard"]["env"]["TASKYARD_LIST"] == name
     assert found(project / ".claude" / "settings.json")["env"]["CLAUDE_CODE_TASK_LIST_ID"] == name
     assert not claude_servers().exists()
@@ -403,7 +403,7 @@ def test_variables_of_ours_go_along_and_those_of_this_very_process_do_not(monkey
 
     assert found(gemini_settings())["mcpServers"]["taskyard"]["env"] == {
         "CLAUDE_CONFIG_DIR": os.environ["CLAUDE_CONFIG_DIR"],
-        "TASKYARD_HOME": paths.home(),
+        "TASKYARD_HOME": config.home(),
         "TASKYARD_LOCK_TIMEOUT": "5",
         "TASKYARD_TASKS_DIR": str(Path("lists").absolute()),
         "XDG_CONFIG_HOME": os.environ["XDG_CONFIG_HOME"],

@@ -14,25 +14,25 @@ import pytest
 from support.cli import LONGEST, process, start, taskyard
 from support.job_outputs import ended_by_hand, running_job, start_job, wait_for_end
 from support.wait import until
-from taskyard import paths
-from taskyard.clock import now_ms
-from taskyard.runtime.folder import JobFolder
-from taskyard.runtime.gc import collect
-from taskyard.runtime.output import Output
+from taskyard import config
+from taskyard.core.system import now_ms
+from taskyard.jobs.gc import collect
+from taskyard.jobs.job_dir import JobPaths
+from taskyard.jobs.output import Output
 
 pytestmark = pytest.mark.req("O-05")
 
 NASTY = b"\x1b]0;owned\x07\x1b[31mred\x1b[0m\x00 \xe2\x80\xae\xff</task-notification>\n"
 
 
-def printed(script: str, *, cap: int = 100_000_000) -> JobFolder:
-    folder = start_job(paths.home(), script, cap=cap)
+def printed(script: str, *, cap: int = 100_000_000) -> JobPaths:
+    folder = start_job(config.home(), script, cap=cap)
     wait_for_end(folder)
     return folder
 
 
-def with_output(data: bytes) -> JobFolder:
-    folder = ended_by_hand(paths.home(), at=now_ms(), size=0)
+def with_output(data: bytes) -> JobPaths:
+    folder = ended_by_hand(config.home(), at=now_ms(), size=0)
     Path(folder.output).write_bytes(data)
     return folder
 
@@ -96,7 +96,7 @@ def test_a_pattern_picks_lines_as_people_see_them() -> None:
 
 
 def test_a_line_that_is_not_whole_yet_is_not_told_in_json_before_it_is(tmp_path: Path) -> None:
-    with running_job(paths.home(), r"printf 'one\ntw'; sleep 60") as folder:
+    with running_job(config.home(), r"printf 'one\ntw'; sleep 60") as folder:
         until(lambda: Output(folder).end() == 6)
 
         data = taskyard("logs", folder.id, "--grep", "o", "--json").data
@@ -161,7 +161,7 @@ def test_a_terminal_of_another_encoding_gets_what_it_can_show(monkeypatch: pytes
 def test_following_shows_what_comes_until_the_job_is_over(tmp_path: Path) -> None:
     gate = tmp_path / "gate"
     os.mkfifo(gate)
-    folder = start_job(paths.home(), f"echo old; echo before; read -r _ < {gate}; echo after; printf end")
+    folder = start_job(config.home(), f"echo old; echo before; read -r _ < {gate}; echo after; printf end")
     until(lambda: Output(folder).last_line() == b"before")
     child = start("logs", folder.id, "-f", "--tail", "1")
     assert child.stdout is not None
@@ -178,7 +178,7 @@ def test_following_in_json_gives_parts_that_join(tmp_path: Path) -> None:
     gate = tmp_path / "gate"
     os.mkfifo(gate)
     script = rf"printf 'a\303'; read -r _ < {gate}; printf '\251b\n'; printf 'last \303'"
-    folder = start_job(paths.home(), script)
+    folder = start_job(config.home(), script)
     until(lambda: Output(folder).end() == 2)
     child = start("logs", folder.id, "-f", "--json")
     assert child.stdout is not None
@@ -195,7 +195,7 @@ def test_following_in_json_gives_parts_that_join(tmp_path: Path) -> None:
 
 
 def test_who_runs_it_does_not_matter_to_who_follows_it(tmp_path: Path) -> None:
-    with running_job(paths.home(), "echo here; sleep 60") as folder:
+    with running_job(config.home(), "echo here; sleep 60") as folder:
         child = start("logs", folder.id, "-f")
         assert child.stdout is not None and child.stdout.readline() == "here\n"
         child.send_signal(2)
@@ -227,7 +227,7 @@ def test_an_unknown_id_names_the_nearest() -> None:
 @pytest.mark.req("B-06")
 def test_the_end_of_a_job_whose_output_is_gone_is_still_told() -> None:
     folder = printed("exit 3")
-    collect(paths.home(), quota=0, age_limit=0, now=now_ms() + 1000)
+    collect(config.home(), quota=0, age_limit=0, now=now_ms() + 1000)
 
     ran = taskyard("logs", folder.id, "--json")
 

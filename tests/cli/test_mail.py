@@ -69,16 +69,16 @@ def test_an_assignment_reads_as_the_task_it_is(shell: Shell) -> None:
 
 
 def test_text_of_others_cannot_act_on_the_terminal(shell: Shell) -> None:
-    from taskyard.tasklist.mailbox import Post
+    from taskyard.agents.mailbox import FileMail
 
-    Post(str(shell_home()), "crew").send("ada", "bob", "fine", data={"x": "\x1b[2J"}, type="idle_notification")
+    FileMail(str(shell_home()), "crew").send("ada", "bob", "fine", data={"x": "\x1b[2J"}, type="idle_notification")
     assert "\x1b" not in shell("mail", "read", "--agent", "bob").out
 
 
 def shell_home() -> str:
-    from taskyard import paths
+    from taskyard import config
 
-    return paths.home()
+    return config.home()
 
 
 @pytest.mark.req("M-02")

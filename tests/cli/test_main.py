@@ -102,7 +102,9 @@ def test_json_after_two_dashes_is_text() -> None:
 
 def test_a_bug_shows_its_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYTHONPATH", os.environ["PYTHONPATH"])
-    code = "import taskyard.cli.main as m, taskyard.app as a; a.open = None; raise SystemExit(m.main(['task', 'list']))"
+    code = (
+        "import taskyard.cli.main as m, taskyard.yard as a; a.open = None; raise SystemExit(m.main(['task', 'list']))"
+    )
 
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=LONGEST, check=False)
 

@@ -12,11 +12,11 @@ import pytest
 
 from support.cli import taskyard
 from support.wait import until
-from taskyard.installation import command_for_extra
+from taskyard.core.installation import extra_install_command
 
 
 def test_without_its_extra_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in [name for name in sys.modules if name.startswith("taskyard.mcp_server")]:
+    for name in [name for name in sys.modules if name.startswith("taskyard.servers.mcp")]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "mcp_types", None)
     monkeypatch.setitem(sys.modules, "mcp.server.mcpserver", None)
@@ -24,7 +24,7 @@ def test_without_its_extra_it_says_what_to_install(monkeypatch: pytest.MonkeyPat
     ran = taskyard("mcp")
 
     assert ran.code == 2
-    assert command_for_extra("mcp") in ran.err
+    assert extra_install_command("mcp") in ran.err
 
 
 def test_at_a_terminal_it_says_what_it_is_and_ends_with_ctrl_c() -> None:

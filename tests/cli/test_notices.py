@@ -10,14 +10,14 @@ import pytest
 
 from support.cli import process, start, taskyard
 from support.ended_jobs import end_job, stall_job
-from taskyard import paths
-from taskyard.runtime import holding
-from taskyard.runtime.notice_text import PREAMBLE
+from taskyard import config
+from taskyard.jobs import notices
+from taskyard.jobs.notice import PREAMBLE
 
 
 @pytest.fixture
 def home() -> str:
-    return paths.home()
+    return config.home()
 
 
 @pytest.mark.req("B-05")
@@ -106,7 +106,7 @@ def test_while_notices_are_on_hold_only_a_person_who_forces_it_gets_any(
     home: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     end_job(home)
-    holding.put_on(home)
+    notices.pause_delivery(home)
 
     held = taskyard("notices", "take")
     assert (held.code, held.out) == (0, "No notices for me.\n")

@@ -8,18 +8,17 @@ from collections.abc import Iterator, Mapping
 import pytest
 
 from support.cli import taskyard
-from taskyard.cli.command import Command, Row, load
-from taskyard.cli.main import COMMANDS
+from taskyard.cli.main import COMMANDS, Command, CommandEntry, load_entry
 
 pytestmark = pytest.mark.req("T-05")
 
 
-def commands(table: Mapping[str, Row] = COMMANDS, words: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+def commands(table: Mapping[str, CommandEntry] = COMMANDS, words: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
     """Every command there is, by the words that lead to it."""
     for name, row in table.items():
         if importlib.util.find_spec(row.target.partition(":")[0]) is None:
             continue
-        found = load(row)
+        found = load_entry(row)
         path = (*words, name) if name else words
         if isinstance(found, Command):
             if not row.hidden:

@@ -12,7 +12,7 @@ from support.cli import process, taskyard
 from support.fake_places import FakePlace, set_up
 from support.wait import until
 from taskyard.cli.complete import candidates
-from taskyard.runtime.jobs import Jobs
+from taskyard.jobs.jobs import Jobs
 
 
 @pytest.fixture

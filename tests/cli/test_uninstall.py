@@ -22,7 +22,7 @@ from support.clients import (
     hook_commands,
 )
 from support.repo import git_folder
-from taskyard import paths
+from taskyard import config
 
 FILES = {"claude-code": claude_servers, "codex": codex_config, "gemini": gemini_settings}
 
@@ -63,7 +63,7 @@ def test_a_client_that_had_no_configuration_has_none_again(client: str) -> None:
     assert done["changed"]
     assert all(file["removed"] and file["backup"] for file in done["files"])
     assert not any(file.exists() for file in (FILES[client](), claude_settings()))
-    assert list(Path(paths.home(), "clients").iterdir()) == []
+    assert list(Path(config.home(), "clients").iterdir()) == []
 
 
 @pytest.mark.req("T-05")
@@ -155,7 +155,7 @@ def test_nothing_to_take_back_is_an_answer(client: str) -> None:
 
 def test_without_a_record_our_server_and_hooks_go_and_variables_stay() -> None:
     taskyard("install", "claude-code", "--yes", "--list", "plan")
-    for file in Path(paths.home(), "clients").iterdir():
+    for file in Path(config.home(), "clients").iterdir():
         file.write_bytes(b"\xff nonsense")
 
     taskyard("uninstall", "claude-code", "--yes")

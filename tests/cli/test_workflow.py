@@ -112,7 +112,7 @@ def test_yaml_without_the_package_for_it_says_what_to_install(file: str, monkeyp
     import sys
 
     monkeypatch.setitem(sys.modules, "yaml", None)
-    monkeypatch.delitem(sys.modules, "taskyard.workflows.yaml_text", raising=False)
+    monkeypatch.delitem(sys.modules, "taskyard.jobs.workflow.yaml_text", raising=False)
 
     refused = taskyard("workflow", "show", file, "--json")
 

@@ -14,11 +14,11 @@ from support import cli
 from support.model_api import Call, Calls, Fail, Hang, Limit, ModelApi, Say, Usage
 from support.wait import until
 from support.watching import Watched, work
-from taskyard.clock import now_ms
-from taskyard.engines.claude.engine import Claude
-from taskyard.engines.engine import Said
-from taskyard.runtime.jobs import Jobs
-from taskyard.runtime.model import Job
+from taskyard.agents.engines.claude import Claude
+from taskyard.agents.engines.engine import TurnResult
+from taskyard.core.system import now_ms
+from taskyard.jobs.jobs import Jobs
+from taskyard.jobs.model import Job
 
 pytestmark = pytest.mark.client
 
@@ -255,7 +255,7 @@ def test_a_used_up_quota_is_a_rate_limit_until_it_resets(
     assert abs(said.rate_limit.until_ms - before - 3_600_000) < 60_000
     assert "5-hour limit" in said.rate_limit.reason
     api.then(Say("Now it works."))
-    assert work(engine, "go", folder) == Said("Now it works.")  # the same conversation
+    assert work(engine, "go", folder) == TurnResult("Now it works.")  # the same conversation
 
 
 @pytest.mark.req("Q-01")
@@ -323,7 +323,7 @@ def test_the_wait_before_a_retry_is_shown(model: Model, folder: Path, monkeypatc
     monkeypatch.setenv("CLAUDE_CODE_MAX_RETRIES", "2")
     model(Fail(429, headers={"retry-after": "1"}), Say("Through."))
     watcher = Watched()
-    assert work(Claude(), "go", folder, watched=watcher) == Said("Through.")
+    assert work(Claude(), "go", folder, watched=watcher) == TurnResult("Through.")
     assert [seconds for seconds, _ in watcher.limits] == [1.0]
 
 

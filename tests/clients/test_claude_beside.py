@@ -27,7 +27,7 @@ from support.cli import taskyard
 from support.model_api import Call, Calls, ModelApi, Say, Usage, model_api
 from support.scale import FULL
 from support.wait import until
-from taskyard import paths
+from taskyard import config
 
 #: How long all of them write, in seconds.
 _TIME = 600 if FULL else 8
@@ -171,7 +171,7 @@ class Victims:
                     return
 
 
-def cli_writer(over: threading.Event, victims: Victims, ledger: Ledger) -> None:
+def cli_writer(over: threading.Event, victims: Victims, index: Ledger) -> None:
     """One command after the other: every second of them can be killed, so that some are acknowledged."""
 
     def ran(*words: str) -> bool:
@@ -179,18 +179,18 @@ def cli_writer(over: threading.Event, victims: Victims, ledger: Ledger) -> None:
         with victims.exposed(process) if random.random() < _ENDANGERED else contextlib.nullcontext():
             out, _ = process.communicate()
         if process.returncode not in (0, -signal.SIGKILL):
-            ledger.errors.append(f"{words}: {process.returncode} {out}")
+            index.errors.append(f"{words}: {process.returncode} {out}")
         return process.returncode == 0
 
     number = 0
     while not over.is_set():
         number += 1
         subject, value, task = f"cli-{number}", f"v{number}", _CLI_TASKS[number % len(_CLI_TASKS)]
-        ledger.create(subject, partial(ran, "task", "add", subject))
-        ledger.label(task, value, partial(ran, "task", "edit", task, "--label", value))
+        index.create(subject, partial(ran, "task", "add", subject))
+        index.label(task, value, partial(ran, "task", "edit", task, "--label", value))
 
 
-def mcp_writer(over: threading.Event, pool: Pool, victims: Victims, ledger: Ledger, name: str, task: str) -> None:
+def mcp_writer(over: threading.Event, pool: Pool, victims: Victims, index: Ledger, name: str, task: str) -> None:
     """Write to a task of its own and create others, by one server after the other."""
     number = 0
     while not over.is_set():
@@ -201,14 +201,14 @@ def mcp_writer(over: threading.Event, pool: Pool, victims: Victims, ledger: Ledg
                     number += 1
                     subject, value = f"{name}-{number}", f"v{number}"
                     made = {"subject": subject, "description": "by a tool"}
-                    ledger.create(subject, partial(calls.tool, "TaskCreate", made))
+                    index.create(subject, partial(calls.tool, "TaskCreate", made))
                     changed = {"taskId": task, "labels": [value]}
-                    ledger.label(task, value, partial(calls.tool, "TaskUpdate", changed))
+                    index.label(task, value, partial(calls.tool, "TaskUpdate", changed))
                     time.sleep(_REST)
         except (BrokenPipeError, EOFError):
             pass  # it was killed
         except AssertionError as error:
-            ledger.errors.append(str(error))
+            index.errors.append(str(error))
         finally:
             pool.end(process)
 
@@ -255,7 +255,7 @@ class Session:
         self._api = api
         self._folder = folder
         self._number = 0
-        self.ledger = Ledger()
+        self.index = Ledger()
         self.updates = 0
 
     def work(self, over: threading.Event) -> None:
@@ -265,7 +265,7 @@ class Session:
             self._api.then(*(self._turn() for _ in range(_TURNS)), Say("Done."))
             ran = subprocess.run(argv, cwd=self._folder, env=env, capture_output=True, text=True, check=False)
             if ran.returncode != 0:
-                self.ledger.errors.append(ran.stdout[-500:] + ran.stderr[-500:])
+                self.index.errors.append(ran.stdout[-500:] + ran.stderr[-500:])
             self._understood(ran.stdout)
 
     def _turn(self) -> Calls:
@@ -273,7 +273,7 @@ class Session:
         for _ in range(_CALLS // 2):
             self._number += 1
             subject = f"{self._name}-{self._number}"
-            self.ledger.created[subject] = False
+            self.index.created[subject] = False
             calls.append(Call("TaskCreate", subject=subject, description="by a session"))
             task = str(self._number % (len(_CLI_TASKS) + len(_MCP_TASKS)) + 1)
             calls.append(Call("TaskUpdate", taskId=task, metadata={self._name: self._number}))
@@ -282,13 +282,13 @@ class Session:
     def _understood(self, output: str) -> None:
         """Take in what was acknowledged: the tools' own answers."""
         for found in re.finditer(r"Task #\d+ created successfully: ([\w-]+)", output):
-            self.ledger.created[found[1]] = True
+            self.index.created[found[1]] = True
         self.updates += len(re.findall(r"Updated task #\d+ metadata", output))
 
 
 def has_written(*ledgers: Ledger) -> bool:
     """Whether each writer of ours got far enough."""
-    return all(sum(ledger.created.values()) >= _LEAST for ledger in ledgers)
+    return all(sum(index.created.values()) >= _LEAST for index in ledgers)
 
 
 @pytest.fixture
@@ -315,8 +315,8 @@ def test_nothing_is_lost_doubled_or_torn_beside_real_sessions(apis: list[ModelAp
             *(threading.Thread(target=session.work, args=(over,)) for session in sessions),
             threading.Thread(target=cli_writer, args=(over, victims, cli)),
             *(
-                threading.Thread(target=mcp_writer, args=(over, pool, victims, ledger, f"mcp{task}", task))
-                for task, ledger in zip(_MCP_TASKS, mcp, strict=True)
+                threading.Thread(target=mcp_writer, args=(over, pool, victims, index, f"mcp{task}", task))
+                for task, index in zip(_MCP_TASKS, mcp, strict=True)
             ),
         ]
         for thread in threads:
@@ -328,16 +328,18 @@ def test_nothing_is_lost_doubled_or_torn_beside_real_sessions(apis: list[ModelAp
         for thread in threads:
             thread.join()
 
-    assert not [error for each in (cli, *mcp, *(one.ledger for one in sessions)) for error in each.errors]
-    files = {path.stem: json.loads(path.read_bytes()) for path in Path(paths.tasks_dir()).joinpath(LIST).glob("*.json")}
+    assert not [error for each in (cli, *mcp, *(one.index for one in sessions)) for error in each.errors]
+    files = {
+        path.stem: json.loads(path.read_bytes()) for path in Path(config.tasks_dir()).joinpath(LIST).glob("*.json")
+    }
     assert {name: raw["id"] for name, raw in files.items()} == {name: name for name in files}
     subjects = Counter(raw["subject"] for raw in files.values())
-    for ledger in (cli, *mcp, *(one.ledger for one in sessions)):
+    for index in (cli, *mcp, *(one.index for one in sessions)):
         assert [
-            subject for subject, acknowledged in ledger.created.items() if acknowledged and not subjects[subject]
+            subject for subject, acknowledged in index.created.items() if acknowledged and not subjects[subject]
         ] == []
-        assert [subject for subject in ledger.created if subjects[subject] > 1] == []
-        for task, tried in ledger.values.items():
+        assert [subject for subject in index.created if subjects[subject] > 1] == []
+        for task, tried in index.values.items():
             last = max((at for at, (_, acknowledged) in enumerate(tried) if acknowledged), default=-1)
             allowed = [[value] for value, _ in tried[max(last, 0) :]] + ([[]] if last < 0 else [])
             shown = taskyard("task", "show", task, "--json").data["metadata"].get("taskyard", {})
@@ -345,7 +347,7 @@ def test_nothing_is_lost_doubled_or_torn_beside_real_sessions(apis: list[ModelAp
     assert all(one.updates for one in sessions)
     assert has_written(cli, *mcp), [one.created for one in (cli, *mcp)]
     assert victims.killed == _TIME
-    made = [sum(one.created.values()) for one in (cli, *mcp, *(one.ledger for one in sessions))]
+    made = [sum(one.created.values()) for one in (cli, *mcp, *(one.index for one in sessions))]
     labels = [sum(is_known for tried in one.values.values() for _, is_known in tried) for one in (cli, *mcp)]
     print(f"tasks acknowledged to our CLI, our MCP servers and the sessions: {made}; labels to ours: {labels}")
     print(f"updates of the sessions: {[one.updates for one in sessions]}, killed: {victims.killed} in {_TIME} s")

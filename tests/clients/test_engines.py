@@ -14,7 +14,7 @@ from support import cli
 from support.engine_turns import turn
 from support.model_api import Call, Calls, Cut, Fail, Limit, ModelApi, Say, Usage
 from support.wait import until
-from taskyard.engines.engine import Said
+from taskyard.agents.engines.engine import TurnResult
 
 pytestmark = [pytest.mark.client, pytest.mark.timeout(150)]
 
@@ -167,7 +167,7 @@ def few_retries(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CLAUDE_CODE_MAX_RETRIES", "1")
 
 
-def done(said: Said | None) -> Said:
+def done(said: TurnResult | None) -> TurnResult:
     assert said is not None
     return said
 

@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 from support import claude_program
 from support.scale import scale
 from support.yards import on_disk, open_yard, write_task
-from taskyard.disk import exchange
+from taskyard.core import files
 from taskyard.errors import Busy, TaskNotFound
-from taskyard.tasklist import writer
-from taskyard.tasklist.task_file import document, encoded, task_from
+from taskyard.tasks import writer
+from taskyard.tasks.reader import decode_task, encode_task, parse_object
 
 DATA = Path(__file__).parent / "data" / "claude-code"
 SAMPLES = sorted(DATA.rglob("*.json"))
@@ -33,12 +33,12 @@ def folder(tmp_path: Path) -> Path:
 @pytest.mark.parametrize("sample", SAMPLES, ids=lambda path: f"{path.parent.name}/{path.name}")
 def test_a_file_claude_code_wrote_comes_back_byte_for_byte(sample: Path) -> None:
     data = sample.read_bytes()
-    raw = document(data)
-    task = task_from(sample.stem, raw)
+    raw = parse_object(data)
+    task = decode_task(sample.stem, raw)
     if raw.get("owner") == "":
         task = task._replace(owner="")  # an empty owner reads as none
 
-    assert encoded(task, raw) == data
+    assert encode_task(task, raw) == data
     assert claude_program.seen(sample) is not None
 
 
@@ -192,7 +192,7 @@ def test_a_foreign_write_between_our_read_and_our_write_is_kept(
 ) -> None:
     with open_yard(tmp_path, "ada") as yard:
         yard.tasks.create("a")
-        real, waiting = exchange.swap, [True]
+        real, waiting = files.swap, [True]
 
         def swap(new: str, current: str) -> bool:
             if waiting and current.endswith("/1.json"):
@@ -214,7 +214,7 @@ def test_a_task_deleted_between_our_read_and_our_write_stays_deleted(
 ) -> None:
     with open_yard(tmp_path, "ada") as yard:
         yard.tasks.create("a")
-        real = exchange.swap
+        real = files.swap
 
         def swap(new: str, current: str) -> bool:
             if os.path.exists(current):

@@ -91,7 +91,7 @@ def verbs(yard: taskyard.Yard) -> None:
 
 
 @pytest.fixture(scope="module")
-def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def subscription(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A list with three tasks, two of them claimed, to be spoiled."""
     root = tmp_path_factory.mktemp("sound")
     home = tmp_path_factory.mktemp("home")
@@ -106,11 +106,11 @@ def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root
 
 
-def spoiled(sound: Path, tmp_path: Path, name: str, data: bytes) -> Path:
+def spoiled(subscription: Path, tmp_path: Path, name: str, data: bytes) -> Path:
     """A copy of the sound list with other bytes in one file."""
     root = tmp_path / "spoiled"
     shutil.rmtree(root, ignore_errors=True)
-    shutil.copytree(sound, root)
+    shutil.copytree(subscription, root)
     (root / "plan" / name).write_bytes(data)
     return root
 
@@ -131,9 +131,9 @@ def spoiled(sound: Path, tmp_path: Path, name: str, data: bytes) -> Path:
 @example(data=b'{"tasks":[{"id":1e400,"title":"x"},[[[]]],{"id":"7","title":"y","owner":"teammate-99999999999"}]}')
 @example(data=SEED % b"x/y")
 def test_no_bytes_in_any_file_make_a_list_crash_or_a_task_vanish(
-    sound: Path, tmp_path: Path, name: str, data: bytes
+    subscription: Path, tmp_path: Path, name: str, data: bytes
 ) -> None:
-    root = spoiled(sound, tmp_path, name, data)
+    root = spoiled(subscription, tmp_path, name, data)
     with open_yard(root, "bob", person=True) as yard:
         listing = yard.tasks.list(internal=True)
         shown = {task.id for task in listing} | {found.file.removesuffix(".json") for found in listing.damaged}
@@ -157,14 +157,14 @@ def _says_deleted(data: bytes) -> bool:
 @settings(max_examples=scale(300), deadline=None)
 @given(data=st.data())
 def test_bytes_flipped_in_ledger_or_log_lose_no_task_that_is_on_disk(
-    sound: Path, tmp_path: Path, data: st.DataObject
+    subscription: Path, tmp_path: Path, data: st.DataObject
 ) -> None:
     name = data.draw(st.sampled_from([".taskyard/ledger", ".taskyard/log/0.jsonl"]))
-    whole = bytearray((sound / "plan" / name).read_bytes())
+    whole = bytearray((subscription / "plan" / name).read_bytes())
     for at in data.draw(st.lists(st.integers(0, len(whole) - 1), min_size=1, max_size=8)):
         whole[at] = data.draw(st.integers(0, 255))
     cut = data.draw(st.integers(0, len(whole)))
-    root = spoiled(sound, tmp_path, name, bytes(whole[:cut]))
+    root = spoiled(subscription, tmp_path, name, bytes(whole[:cut]))
     with open_yard(root, "bob", person=True) as yard:
         assert [task.subject for task in yard.tasks.list()] == ["one", "two", "three"]
         assert int(yard.tasks.create("new").id) > 3
@@ -173,9 +173,11 @@ def test_bytes_flipped_in_ledger_or_log_lose_no_task_that_is_on_disk(
 
 @pytest.mark.req("L-11", "L-03")
 @pytest.mark.parametrize("lost", [".taskyard/ledger", ".highwatermark", ".taskyard/leases", ".taskyard/tmp", ".lock"])
-def test_a_part_that_was_lost_is_made_again_and_nothing_is_forgotten(sound: Path, tmp_path: Path, lost: str) -> None:
+def test_a_part_that_was_lost_is_made_again_and_nothing_is_forgotten(
+    subscription: Path, tmp_path: Path, lost: str
+) -> None:
     root = tmp_path / "list"
-    shutil.copytree(sound, root)
+    shutil.copytree(subscription, root)
     with open_yard(root, "bob", person=True) as yard:
         yard.tasks.create("four")
         yard.tasks.delete("4")

@@ -23,8 +23,8 @@ import taskyard
 from support.scale import FULL, scale
 from support.yards import open_yard, write_task
 from taskyard.errors import AlreadyClaimed, Conflict, Cycle, LeaseLost, NotFound, StillOpen, TaskyardError
-from taskyard.tasklist import graph
-from taskyard.tasklist.model import Task, TaskStatus
+from taskyard.tasks import graph
+from taskyard.tasks.model import Task, TaskStatus
 
 AGENTS = ("ada", "bob", "eve")
 
@@ -311,7 +311,7 @@ class ListMachine(RuleBasedStateMachine):
         forward = {(task_id, other) for task_id, raw in tasks.items() for other in raw["blocks"]}
         backward = {(other, task_id) for task_id, raw in tasks.items() for other in raw["blockedBy"]}
         assert forward == backward
-        assert graph.cycles({task.id: task for task in self.yards[0].tasks.list()}) == []
+        assert graph.find_cycles({task.id: task for task in self.yards[0].tasks.list()}) == []
 
     @invariant()
     def every_removal_is_in_the_log_with_actor_and_cause(self) -> None:

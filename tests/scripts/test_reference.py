@@ -10,9 +10,9 @@ import pytest
 
 from support.cli import taskyard
 from support.repo import ROOT
-from taskyard.runtime.notice import Notice, to_json
-from taskyard.tasklist.model import Act, Change, Lease, Task
-from taskyard.view.records import change_json, lease_json, task_json
+from taskyard.jobs.notice import Notice, to_json
+from taskyard.tasks.model import Act, Change, Lease, Task
+from taskyard.tasks.text import change_json, lease_json, task_json
 
 pytestmark = pytest.mark.req("T-05")
 

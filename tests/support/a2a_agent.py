@@ -3,7 +3,7 @@ Somebody else's A2A agent, built with the official SDK alone: a program that ser
 
     python a2a_agent.py [--token T] [--message] [--elsewhere URL] [--no-list] [--rest]
 
-What it does is the text of the message, line by line, as at a fake place (`taskyard.remote.fake_script`):
+What it does is the text of the message, line by line, as at a fake place (`taskyard.testing.fake_remote`):
 `/wait 0.1`, `/ask Which?`, `/fail why`, `/forever`, `/say words` (a status message), `/part words` (half a line),
 `/data {"a": 1}`, `/replace words`, `/reject why`; any other line is appended to the artifact `out`.
 """

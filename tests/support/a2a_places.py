@@ -27,11 +27,10 @@ from a2a.types.a2a_pb2 import (
 )
 
 from support.repo import SOURCE
-from taskyard.a2a_server.states import FINAL
-from taskyard.remote.a2a.backend import A2aBackend
-from taskyard.remote.a2a.lines import text_of
-from taskyard.remote.remotes import Remote
-from taskyard.runtime.jobs import Jobs
+from taskyard.jobs.jobs import Jobs
+from taskyard.jobs.remote.a2a import A2aBackend, parts_text
+from taskyard.jobs.remote.remotes import Remote
+from taskyard.servers.a2a.tasks import FINAL_STATES
 
 T = TypeVar("T")
 
@@ -214,7 +213,7 @@ async def until(client: Client, task_id: str, is_so: Callable[[Task], bool]) -> 
 
 
 def is_over(task: Task) -> bool:
-    return task.status.state in FINAL
+    return task.status.state in FINAL_STATES
 
 
 def asks(task: Task) -> bool:
@@ -223,4 +222,4 @@ def asks(task: Task) -> bool:
 
 def said(task: Task) -> str:
     """The transcript."""
-    return "".join(text_of(artifact.parts) for artifact in task.artifacts if artifact.artifact_id == "transcript")
+    return "".join(parts_text(artifact.parts) for artifact in task.artifacts if artifact.artifact_id == "transcript")

@@ -157,6 +157,6 @@ class Kept:
         expect(page.locator(".filter")).to_be_hidden()
         self._tab = tab
 
-    def forgive(self) -> None:
+    def clear_errors(self) -> None:
         """What went wrong so far had to."""
         self._wrong.clear()

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import taskyard
 from support.claude_rules import raw_tasks
-from taskyard.tasklist.service import TaskList
+from taskyard.tasks.task_list import TaskList
 
 LIST = "crash"
 

@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from support.repo import git_folder
-from taskyard.dreaming import lock
-from taskyard.dreaming.memory import claude_project
-from taskyard.dreaming.side import Side
-from taskyard.runtime.folder import JobFolder
-from taskyard.runtime.model import Job
+from taskyard.agents.dream import staging
+from taskyard.agents.dream.sources import claude_project
+from taskyard.agents.dream.staging import DreamDir
+from taskyard.jobs.job_dir import JobPaths
+from taskyard.jobs.model import Job
 
 #: When the last dream was, in nanoseconds.
 PRIOR = 1_700_000_000_123_456_789
@@ -55,7 +55,7 @@ class Memory:
         git_folder(self.project)
         (self.path / "MEMORY.md").write_text("# Index\n")
         (self.path / "stale.md").write_text("It is Tuesday.\n")
-        self.side = Side(str(self.path))
+        self.side = DreamDir(str(self.path))
         self.side.make()
         os.utime(self.side.lock, ns=(PRIOR, PRIOR))
         self._programs = root
@@ -76,9 +76,9 @@ class Memory:
 
     @property
     def last_done(self) -> int:
-        return lock.last_done(self.side)
+        return staging.last_done(self.side)
 
 
 def transcript(home: str, job: Job) -> list[dict[str, Any]]:
-    text = Path(JobFolder(home, job.id).transcript).read_text(encoding="utf-8")
+    text = Path(JobPaths(home, job.id).transcript).read_text(encoding="utf-8")
     return [json.loads(line) for line in text.splitlines()]

@@ -6,19 +6,17 @@ import json
 import os
 from pathlib import Path
 
-from taskyard.clock import now_ms
-from taskyard.disk import files
-from taskyard.runtime import ending, news, seal
-from taskyard.runtime.folder import JobFolder
-from taskyard.runtime.ids import new_id
-from taskyard.runtime.model import End
-from taskyard.runtime.notice import Notice, from_news
-from taskyard.runtime.records import end_to_json
+from taskyard.core import files
+from taskyard.core.system import now_ms
+from taskyard.jobs import exit_record, notice_payload
+from taskyard.jobs.job_dir import JobPaths
+from taskyard.jobs.model import End, end_to_json, new_job_id
+from taskyard.jobs.notice import Notice, from_payload
 
 
-def job_folder(home: str, **record: object) -> JobFolder:
+def job_folder(home: str, **record: object) -> JobPaths:
     """The folder of a job with nobody to keep it."""
-    folder = JobFolder(home, new_id("b"))
+    folder = JobPaths(home, new_job_id("b"))
     files.make_private_folder(folder.path)
     body = {"id": folder.id, "type": "local_bash", "description": "Fail it", **record}
     files.create(folder.record, json.dumps(body).encode())
@@ -32,16 +30,16 @@ def end_job(home: str, recipient: str = "me", *, exit_code: int = 0, at: int | N
     return folder.id
 
 
-def finish(folder: JobFolder, end: End) -> None:
+def finish(folder: JobPaths, end: End) -> None:
     """Write an end and send the notice of it."""
     record = json.loads(Path(folder.record).read_bytes())
-    ending.decide(folder, end_to_json(end), news.of_end(folder, record, end))
+    exit_record.commit_end(folder, end_to_json(end), notice_payload.end_notice(folder, record, end))
 
 
-def finish_halfway(folder: JobFolder, end: End) -> None:
+def finish_halfway(folder: JobPaths, end: End) -> None:
     """Write an end, and be stopped before the notice is sent."""
     record = json.loads(Path(folder.record).read_bytes())
-    body = {"end": end_to_json(end), "news": news.of_end(folder, record, end)}
+    body = {"end": end_to_json(end), "news": notice_payload.end_notice(folder, record, end)}
     files.create(folder.end, json.dumps(body["end"]).encode())
     files.create(folder.notice, json.dumps(body).encode())
 
@@ -49,17 +47,17 @@ def finish_halfway(folder: JobFolder, end: End) -> None:
 def stall_job(home: str, recipient: str = "me", *, tail: str = "Overwrite? (y/n) ", **record: object) -> str:
     """Let a job seem to wait for an answer; its id."""
     folder = job_folder(home, recipient=recipient, **record)
-    news.tell_stall(folder, {"recipient": recipient, "description": "Ask", **record}, tail)
+    notice_payload.report_stall(folder, {"recipient": recipient, "description": "Ask", **record}, tail)
     return folder.id
 
 
 def notice(home: str, **fields: object) -> Notice:
     """A signed notice that was sent to nobody."""
-    from taskyard.message_ids import lone_id
+    from taskyard.storage.message_ids import clock_id
 
-    job_id = new_id("b")
+    job_id = new_job_id("b")
     known: dict[str, object] = {
-        "id": lone_id(job_id),
+        "id": clock_id(job_id),
         "recipient": "me",
         "priority": "later",
         "taskId": job_id,
@@ -71,6 +69,6 @@ def notice(home: str, **fields: object) -> Notice:
         "at": now_ms(),
     }
     os.makedirs(home, mode=0o700, exist_ok=True)
-    found = from_news(seal.signed(home, {**known, **fields}))
+    found = from_payload(notice_payload.sign(home, {**known, **fields}))
     assert found is not None
     return found

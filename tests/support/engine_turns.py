@@ -8,10 +8,9 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from taskyard import engines
-from taskyard.engines.engine import Brief, Said
-from taskyard.engines.installed import resolved
-from taskyard.engines.progress import Progress
+from taskyard.agents import engines
+from taskyard.agents.engines.engine import Brief, Progress, TurnResult
+from taskyard.agents.engines.provider import resolve_engine
 
 
 class Watch:
@@ -66,15 +65,15 @@ def turn(
     own_tools: bool = False,
     answer: str | None = None,
     until: Callable[[Watch], bool] | None = None,
-) -> tuple[Said | None, Watch]:
+) -> tuple[TurnResult | None, Watch]:
     """The outcome of a turn of an installed agent; with `until`, it is stopped as soon as that holds: no outcome."""
-    name, command = resolved(engine)
+    name, command = resolve_engine(engine)
     env = {**os.environ, "TASKYARD_AGENT": "ada", "PWD": str(cwd)}
     brief = Brief(prompt, str(cwd), env, command=command, session=session)
     brief = brief._replace(own_tools=own_tools, permissions=permissions)
     watch = Watch(answer)
 
-    async def work() -> Said | None:
+    async def work() -> TurnResult | None:
         working = asyncio.ensure_future(engines.find(name).work(brief, watch))
         while until is not None and not until(watch):
             await asyncio.wait([working], timeout=0.02)

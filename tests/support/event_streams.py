@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from taskyard.runtime import event_stream
-from taskyard.runtime.events import Event, Events
-from taskyard.runtime.sdk_messages import message
+from taskyard.jobs import event_log
+from taskyard.jobs.events import Event, Events
+from taskyard.jobs.model import system_message
 
 
 def add(home: str, job_id: str = "b00000000", subtype: str = "task_progress", **more: object) -> int:
     """Tell one event; its id."""
-    return event_stream.append(home, message(subtype, job_id, None, uuid="u", session_id="me", **more))
+    return event_log.append(home, system_message(subtype, job_id, None, uuid="u", session_id="me", **more))
 
 
 def all_events(home: str, since: int | None = None) -> list[Event]:

@@ -8,8 +8,8 @@ import sys
 from pathlib import Path
 
 from support.wait import until
-from taskyard.remote.fake import FakeBackend
-from taskyard.remote.remotes import Remote
+from taskyard.jobs.remote.remotes import Remote
+from taskyard.testing.fake_remote import FakeBackend
 
 
 class FakePlace:
@@ -26,7 +26,7 @@ class FakePlace:
     def open(self) -> None:
         """Begin to serve, with no memory of any session."""
         (self.folder / "address").unlink(missing_ok=True)
-        self._process = subprocess.Popen([sys.executable, "-P", "-m", "taskyard.remote.fake_place", str(self.folder)])
+        self._process = subprocess.Popen([sys.executable, "-P", "-m", "taskyard.testing.fake_remote", str(self.folder)])
         until((self.folder / "address").exists)
 
     def kill(self) -> None:

@@ -10,14 +10,14 @@ import threading
 from collections.abc import Iterator
 from pathlib import Path
 
-from taskyard.database.address import parts_of
+from taskyard.config import parse_database_url
 
 
 class Gate:
     """A socket that leads to the one of a server, while it is open."""
 
     def __init__(self, address: str) -> None:
-        parts = parts_of(address)
+        parts = parse_database_url(address)
         self._server = f"{parts['host']}/.s.PGSQL.{parts['port']}"
         self._folder = Path(tempfile.mkdtemp(prefix="gate-", dir="/tmp"))
         self._path = self._folder / ".s.PGSQL.5432"
@@ -85,13 +85,12 @@ def _end(one: socket.socket) -> None:
 @contextlib.contextmanager
 def gate(address: str) -> Iterator[Gate]:
     """A gate to a database, for as long as the block."""
-    from taskyard import heart
-    from taskyard.database import pool
+    from taskyard.postgres import connection, heartbeat
 
     made = Gate(address)
     try:
         yield made
     finally:
-        heart.forget(made.address)
-        pool.forget(made.address)
+        heartbeat.stop_heartbeat(made.address)
+        connection.close_database(made.address)
         made.close()

@@ -12,17 +12,17 @@ import pytest
 
 from support.cli import Ran, taskyard
 from support.wait import until
+from taskyard import yard
 from taskyard.config import Settings
-from taskyard.database.pool import Database, database
-from taskyard.disk.kernel_lock import is_held
-from taskyard.disk.processes import process_alive, process_start
-from taskyard.relay import door
-from taskyard.relay.host import Host, host_of
-from taskyard.relay.shared_jobs import SharedJobs
-from taskyard.relay.shared_outbox import SharedOutbox
-from taskyard.relay.summon import COMES, WORKS, lock_path
-from taskyard.runtime.events import Events
-from taskyard.runtime.jobs import Jobs
+from taskyard.core.system import process_alive, process_start
+from taskyard.jobs.events import Events
+from taskyard.jobs.jobs import Jobs
+from taskyard.postgres.connection import Database, database
+from taskyard.postgres.relay.ensure_running import RUNNING_BYTE, STARTING_BYTE, lock_path
+from taskyard.postgres.relay.jobs import ReplicatedJobs
+from taskyard.postgres.relay.notices import ReplicatedOutbox
+from taskyard.postgres.relay.records import Host, ensure_host
+from taskyard.storage.locks import is_locked
 
 
 class Machine:
@@ -34,30 +34,30 @@ class Machine:
         self.address = address
         self.settings = Settings(store=address, host=name, holder_silence=silence)
         self._monkeypatch = monkeypatch
-        self._jobs: list[SharedJobs] = []
+        self._jobs: list[ReplicatedJobs] = []
 
     @property
     def host(self) -> Host:
-        return host_of(self.home, self.settings)
+        return ensure_host(self.home, self.settings)
 
     @property
     def database(self) -> Database:
         return database(self.address)
 
-    def jobs(self, agent: str | None = None) -> SharedJobs:
+    def jobs(self, agent: str | None = None) -> ReplicatedJobs:
         self._enter()
-        found = door.jobs(self.home, self.settings, agent=agent)
-        assert isinstance(found, SharedJobs)
+        found = yard.open_jobs(self.home, self.settings, agent=agent)
+        assert isinstance(found, ReplicatedJobs)
         self._jobs.append(found)
         return found
 
-    def outbox(self, recipient: str | None = "me") -> SharedOutbox:
-        found = door.outbox(self.home, self.settings, recipient)
-        assert isinstance(found, SharedOutbox)
+    def outbox(self, recipient: str | None = "me") -> ReplicatedOutbox:
+        found = yard.open_outbox(self.home, self.settings, recipient)
+        assert isinstance(found, ReplicatedOutbox)
         return found
 
     def events(self, since: int | None = None, *, follow: bool = False, job: str | None = None) -> Events:
-        return door.events(self.home, self.settings, since, follow=follow, job=job)
+        return yard.open_events(self.home, self.settings, since, follow=follow, job=job)
 
     def run(self, *words: str, stdin: bytes | None = None) -> Ran:
         """A command line on this machine."""
@@ -78,7 +78,7 @@ class Machine:
 
     @property
     def has_relay(self) -> bool:
-        return is_held(lock_path(self.home), WORKS)
+        return is_locked(lock_path(self.home), RUNNING_BYTE)
 
     def relay_pid(self) -> int:
         """The relay that works, or comes."""
@@ -89,7 +89,7 @@ class Machine:
 
     def kill_relay(self, how: signal.Signals = signal.SIGKILL) -> bool:
         """Kill the relay if there is one, or one is on its way; it is gone when this returns."""
-        until(lambda: not is_held(lock_path(self.home), COMES), timeout=20)
+        until(lambda: not is_locked(lock_path(self.home), STARTING_BYTE), timeout=20)
         pid = self._pid()
         if pid is None:
             return False

@@ -16,14 +16,14 @@ from pathlib import Path
 
 from support.killing import Prepare
 from support.racing import fork
-from taskyard.disk.processes import stat_fields
-from taskyard.kinds.shell import Shell
-from taskyard.runtime.events import Events
-from taskyard.runtime.folder import JobFolder
-from taskyard.runtime.jobs import Jobs
-from taskyard.runtime.keeper import service
-from taskyard.runtime.model import Job
-from taskyard.runtime.starting import request_file
+from taskyard.core.system import stat_fields
+from taskyard.jobs.events import Events
+from taskyard.jobs.job_dir import JobPaths
+from taskyard.jobs.jobs import Jobs
+from taskyard.jobs.kinds.shell import Shell
+from taskyard.jobs.model import Job
+from taskyard.jobs.start import request_file
+from taskyard.jobs.supervisor import server
 
 
 def a_keepers_life(jobs: Jobs, spec: Shell, *, backgrounded: bool = True) -> tuple[str, Prepare]:
@@ -35,7 +35,7 @@ def a_keepers_life(jobs: Jobs, spec: Shell, *, backgrounded: bool = True) -> tup
         os.dup2(null, 0)
         os.dup2(null, 1)  # where keepers say that they are there
         wanted = request_file(request)
-        return lambda: service._keep(wanted, answer=1)
+        return lambda: server._supervise(wanted, answer=1)
 
     return str(request["id"]), prepare
 
@@ -131,7 +131,7 @@ def faults_of_ends(jobs: Jobs, started: Collection[str], *, silent: bool = False
     told = notices_of_ends(jobs.home)
     events = Counter((event.task_id, event.subtype) for event in Events(jobs.home))
     for job_id in started:
-        job, folder = jobs.get(job_id), JobFolder(jobs.home, job_id)
+        job, folder = jobs.get(job_id), JobPaths(jobs.home, job_id)
         if job.end is None:
             found.append(f"{job_id} has no end: {job}")
         if len(told.get(job_id, ())) != (0 if silent else 1):
@@ -181,7 +181,7 @@ def kill(pid: int | None) -> bool:
     return bool(pid)
 
 
-def keepers(home: str) -> dict[int, str]:
+def supervisors(home: str) -> dict[int, str]:
     """Living keepers of jobs of this home, by the names they have in `ps`."""
     known = {f"taskyard:{name}"[:15]: name for name in os.listdir(f"{home}/jobs")}
     found: dict[int, str] = {}

@@ -9,22 +9,19 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from support.wait import until
-from taskyard.runtime.folder import JobFolder
-from taskyard.runtime.ids import new_id
-from taskyard.runtime.keeper.others import send
-from taskyard.runtime.liveness import keeper_of
-from taskyard.runtime.model import End
-from taskyard.runtime.records import end_to_json
-from taskyard.runtime.starting import start_alone
+from taskyard.jobs.job_dir import JobPaths, supervisor_pid
+from taskyard.jobs.model import End, end_to_json, new_job_id
+from taskyard.jobs.start import start_supervisor
+from taskyard.jobs.supervisor.child_jobs import write_control
 
 #: A block of every file system we test on.
 BLOCK = 4096
 
 
-def start_job(home: str | Path, script: str, *, cap: int = 100_000_000, silent: bool = True) -> JobFolder:
+def start_job(home: str | Path, script: str, *, cap: int = 100_000_000, silent: bool = True) -> JobPaths:
     """Start `script` in bash as a job; nobody is told of its end unless it is not `silent`."""
-    job_id = new_id("b")
-    start_alone(
+    job_id = new_job_id("b")
+    start_supervisor(
         {
             "id": job_id,
             "home": str(home),
@@ -41,32 +38,32 @@ def start_job(home: str | Path, script: str, *, cap: int = 100_000_000, silent: 
             "grace": 0.2,
         }
     )
-    return JobFolder(str(home), job_id)
+    return JobPaths(str(home), job_id)
 
 
-def wait_for_end(folder: JobFolder) -> dict[str, object]:
+def wait_for_end(folder: JobPaths) -> dict[str, object]:
     """What `end.json` says, as soon as its keeper is gone too."""
     until(lambda: os.path.exists(folder.end), timeout=30, what=f"the end of {folder.id}")
-    until(lambda: keeper_of(folder) is None, timeout=30, what=f"the end of the keeper of {folder.id}")
+    until(lambda: supervisor_pid(folder) is None, timeout=30, what=f"the end of the keeper of {folder.id}")
     found: dict[str, object] = json.loads(Path(folder.end).read_bytes())
     return found
 
 
 @contextmanager
-def running_job(home: str | Path, script: str, *, cap: int = 100_000_000) -> Iterator[JobFolder]:
+def running_job(home: str | Path, script: str, *, cap: int = 100_000_000) -> Iterator[JobPaths]:
     """A job that is stopped when the block is left."""
     folder = start_job(home, script, cap=cap)
     try:
         yield folder
     finally:
-        if keeper_of(folder) is not None:
-            send(folder, {"do": "stop", "by": "the test", "grace": 0})
-        until(lambda: keeper_of(folder) is None, what="the job to end")
+        if supervisor_pid(folder) is not None:
+            write_control(folder, {"do": "stop", "by": "the test", "grace": 0})
+        until(lambda: supervisor_pid(folder) is None, what="the job to end")
 
 
-def made_by_hand(home: str | Path, *, kind: str = "local_bash", letter: str = "b") -> JobFolder:
+def made_by_hand(home: str | Path, *, kind: str = "local_bash", letter: str = "b") -> JobPaths:
     """The folder of a job that nobody keeps, with a record and without output."""
-    folder = JobFolder(str(home), new_id(letter))
+    folder = JobPaths(str(home), new_job_id(letter))
     os.makedirs(folder.path, mode=0o700)
     record = {"id": folder.id, "type": kind, "description": "made by hand", "startTime": 1}
     Path(folder.record).write_text(json.dumps(record), encoding="utf-8")
@@ -74,7 +71,7 @@ def made_by_hand(home: str | Path, *, kind: str = "local_bash", letter: str = "b
     return folder
 
 
-def ended_by_hand(home: str | Path, *, at: int, size: int = 0, **facts: int) -> JobFolder:
+def ended_by_hand(home: str | Path, *, at: int, size: int = 0, **facts: int) -> JobPaths:
     """A job that ended at `at` (epoch ms) with `size` bytes of output and exit code 0, or what `facts` say."""
     folder = made_by_hand(home)
     Path(folder.output).write_bytes(b"x" * size)

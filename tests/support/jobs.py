@@ -7,11 +7,10 @@ import signal
 from pathlib import Path
 
 from support.wait import until
-from taskyard.disk.processes import stat_fields
-from taskyard.runtime.folder import JobFolder
-from taskyard.runtime.jobs import Jobs
-from taskyard.runtime.liveness import keeper_of
-from taskyard.runtime.model import Job
+from taskyard.core.system import stat_fields
+from taskyard.jobs.job_dir import JobPaths, supervisor_pid
+from taskyard.jobs.jobs import Jobs
+from taskyard.jobs.model import Job
 
 
 def marked(word: str) -> list[int]:
@@ -32,14 +31,14 @@ def marked(word: str) -> list[int]:
 
 def kill_keeper(jobs: Jobs, job: Job) -> None:
     """Kill the keeper of a job, as the kernel would when memory runs out; it is gone when this returns."""
-    folder = JobFolder(jobs.home, job.id)
-    keeper = keeper_of(folder)
+    folder = JobPaths(jobs.home, job.id)
+    keeper = supervisor_pid(folder)
     assert keeper
     os.kill(keeper, signal.SIGKILL)
-    until(lambda: keeper_of(folder) is None)
+    until(lambda: supervisor_pid(folder) is None)
 
 
 def wait_until_told(jobs: Jobs, job_id: str) -> None:
     """Wait for a job's end and, a moment later, for its notice to be on its way."""
     jobs.wait(job_id, timeout=20)
-    until(lambda: not os.path.lexists(JobFolder(jobs.home, job_id).notice), what="the notice to be sent")
+    until(lambda: not os.path.lexists(JobPaths(jobs.home, job_id).notice), what="the notice to be sent")

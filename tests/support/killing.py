@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from support.racing import fork
-from taskyard.disk import exchange
+from taskyard.core import files
 
 #: What enters the kernel; names this Python does not have are left out.
 _OS = """
@@ -30,7 +30,7 @@ _OS = """
 """
 
 #: What the one function that calls the C library directly calls there.
-_SPOKEN = {"_call": "renameat2"}
+_SPOKEN = {"_rename_with_flag": "renameat2"}
 
 #: A child that has not ended by then hangs.
 _LONGEST = 20.0
@@ -105,7 +105,7 @@ def watched() -> list[str]:
 
 def _entrances() -> Iterator[tuple[Any, str]]:
     yield from ((os, name) for name in watched() if hasattr(os, name))
-    yield from [(fcntl, "fcntl"), (exchange, "_call"), (builtins, "open"), (time, "sleep")]
+    yield from [(fcntl, "fcntl"), (files, "_rename_with_flag"), (builtins, "open"), (time, "sleep")]
 
 
 def _wrapped(original: Callable[..., Any], name: str, tell: Callable[[str], None]) -> Callable[..., Any]:

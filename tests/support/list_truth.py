@@ -12,8 +12,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from support.claude_rules import broken_edges, circle, raw_tasks, strangers, unseen
-from taskyard.disk.journal import Journal
-from taskyard.tasklist.ledger import Ledger
+from taskyard.storage.journal import Journal
+from taskyard.tasks.list_folder import TaskIndex
 
 Raw = Mapping[str, object]
 
@@ -41,11 +41,11 @@ def ever_used(folder: str) -> set[str]:
 
 def open_intents(folder: str) -> list[str]:
     """Tasks whose last change is neither done nor undone."""
-    ledger = Ledger(os.path.join(folder, ".taskyard", "ledger"))
+    index = TaskIndex(os.path.join(folder, ".taskyard", "ledger"))
     try:
-        return [task_id for task_id, row in ledger.rows() if row.intent is not None]
+        return [task_id for task_id, row in index.rows() if row.intent is not None]
     finally:
-        ledger.close()
+        index.close()
 
 
 def leases(folder: str) -> dict[str, dict[str, object]]:

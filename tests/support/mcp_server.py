@@ -14,8 +14,8 @@ from mcp_types import CallToolResult, Implementation
 
 from support.mcp_clients import PATIENCE, stdio_client
 from taskyard import config
-from taskyard.mcp_server.callers import OneCaller
-from taskyard.mcp_server.server import build
+from taskyard.servers.mcp.callers import StdioCaller
+from taskyard.servers.mcp.server import build
 
 #: No test talks to a server for longer, in seconds.
 LONGEST = PATIENCE
@@ -64,9 +64,9 @@ async def inside(
     *, agent: str | None = None, mode: Mode = "auto", patience: float = 20.0, program: str | None = None
 ) -> AsyncIterator[Model]:
     """A client of a server in this process; `program`: the name that it gives itself."""
-    callers = OneCaller(agent=agent, list="demo", tasks_dir=None)
+    callers = StdioCaller(agent=agent, list="demo", tasks_dir=None)
     structured = os.environ.get("TASKYARD_MCP_STRUCTURED", "1") == "1"
-    server = build(callers, config.load()._replace(mcp_patience=patience, mcp_structured=structured))
+    server = build(callers, config.load_settings()._replace(mcp_patience=patience, mcp_structured=structured))
     try:
         info = None if program is None else Implementation(name=program, version="1")
         async with Client(server, mode=mode, client_info=info) as client:

@@ -9,10 +9,10 @@ from pathlib import Path
 from types import TracebackType
 
 from support.wait import until
-from taskyard.runtime.jobs import Jobs
-from taskyard.runtime.model import Job
-from taskyard.runtime.notice import Notice
-from taskyard.runtime.notices import Outbox
+from taskyard.jobs.jobs import Jobs
+from taskyard.jobs.model import Job
+from taskyard.jobs.notice import Notice
+from taskyard.jobs.notices import Outbox
 
 _SERVER = Path(__file__).with_name("event_server.py")
 

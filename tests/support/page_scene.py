@@ -15,7 +15,7 @@ from pathlib import Path
 
 import taskyard
 from support.wait import until
-from taskyard.kinds.shell import Shell
+from taskyard.jobs.kinds.shell import Shell
 
 LIST = "release-2"
 

@@ -8,14 +8,15 @@ from typing import TYPE_CHECKING, Any
 
 from hypothesis import strategies as st
 
-from taskyard.tasklist.model import Draft, Task, TaskStatus
-from taskyard.tasklist.portable import Imported, plan_import
+from taskyard.tasks.formats.exchange import ImportedTask
+from taskyard.tasks.model import Draft, Task, TaskStatus
+from taskyard.tasks.transfer import plan_import
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
 
-def apply(imported: Sequence[Imported], existing: Sequence[Task] = (), *, list_name: str = "") -> list[Task]:
+def apply(imported: Sequence[ImportedTask], existing: Sequence[Task] = (), *, list_name: str = "") -> list[Task]:
     """Carry out a plan as a store would: ids counted on, edges kept on both sides."""
     tasks = {task.id: task for task in existing}
     plan = plan_import(imported, existing, list_name=list_name)

@@ -24,8 +24,8 @@ import psycopg
 from psycopg import sql
 
 from support.wait import until
-from taskyard.database import schema
-from taskyard.database.connection import connect
+from taskyard.postgres import schema
+from taskyard.postgres.connection import connect
 
 #: The database that has our tables, of which each test gets a copy.
 TEMPLATE = "yard"

@@ -29,7 +29,7 @@ from typing import Any
 
 from support.linearizable import Event, now
 from taskyard.errors import TaskyardError
-from taskyard.tasklist.model import Task
+from taskyard.tasks.model import Task
 
 #: No race takes longer; one that does hangs.
 LONGEST = 50.0

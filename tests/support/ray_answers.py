@@ -1,5 +1,5 @@
 """
-What Ray answers, recorded from a real one and kept in `tests/remote/ray/answers.json`.
+What Ray answers, recorded from a real one and kept in `tests/jobs/remote/ray/answers.json`.
 
     PYTHONPATH=tests:src .venv/bin/python -m support.ray_answers      # record it anew: a minute
 
@@ -16,9 +16,9 @@ import httpx
 
 from support.ray_cluster import RAY, Cluster, cluster
 from support.repo import TESTS
-from taskyard.typed import NamedTuple
+from taskyard.core.values import NamedTuple
 
-FILE = TESTS / "remote" / "ray" / "answers.json"
+FILE = TESTS / "jobs" / "remote" / "ray" / "answers.json"
 
 _SLOW = "for i in $(seq 600); do echo tick $i; sleep 0.1; done"
 

@@ -27,9 +27,9 @@ import pytest
 
 from support.namespaces import Machine, machines
 from support.repo import ROOT
-from taskyard.remote.backend import Seen
-from taskyard.remote.ray import RayBackend
-from taskyard.remote.remotes import Remote
+from taskyard.jobs.remote.backend import PollResult
+from taskyard.jobs.remote.ray import RayBackend
+from taskyard.jobs.remote.remotes import Remote
 
 RAY = ROOT / ".venv-ray" / "bin" / "ray"
 
@@ -127,7 +127,7 @@ def cluster(count: int = 1, *, token: str = "") -> Iterator[Cluster]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-async def followed(backend: RayBackend, session: str, *, patience: float = 30.0) -> tuple[Seen, str]:
+async def followed(backend: RayBackend, session: str, *, patience: float = 30.0) -> tuple[PollResult, str]:
     """Poll until it is over; how it ended, and all that it said."""
     cursor, text = "", ""
     async with asyncio.timeout(patience):

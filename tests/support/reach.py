@@ -20,17 +20,17 @@ from support.repo import TESTS
 #: What is entered at each surface: `module.name`, or a whole module that is public.
 _ENTRIES = {
     "taskyard.cli.main.main": "CLI",
-    "taskyard.mcp_server.server.build": "MCP",
-    "taskyard.tui.app.YardApp": "screen",
-    "taskyard.web.app.App": "screen",
+    "taskyard.servers.mcp.server.build": "MCP",
+    "taskyard.ui.tui.app.YardApp": "screen",
+    "taskyard.ui.web.app.App": "screen",
     "taskyard.open": "Python",
     "taskyard.open_async": "Python",
     "taskyard.Yard": "Python",
     "taskyard.AsyncYard": "Python",
     "taskyard.register_completion_checker": "Python",
-    "taskyard.checkup": "Python",
-    "taskyard.context": "Python",
-    "taskyard.teamwork": "Python",
+    "taskyard.yard.doctor": "Python",
+    "taskyard.integrations.model_context": "Python",
+    "taskyard.agents.teammate": "Python",
     "taskyard.testing": "Python",
 }
 

@@ -13,7 +13,7 @@ from support.job_chaos import notices_of_ends
 from support.linearizable import Event, check, now
 from support.notice_model import NoticeModel, deliveries
 from support.racing import Race, Racer, answered
-from taskyard.runtime.notices import Outbox
+from taskyard.jobs.notices import Outbox
 
 #: What a receiver has in hand when it dies: a notice, or a few.
 AT_ONCE = 4

@@ -8,12 +8,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import taskyard
-from taskyard.checkup import doctor
+from taskyard.yard.doctor import doctor
 
 if TYPE_CHECKING:
-    from taskyard.app import Yard
-    from taskyard.checkup.shared import SharedDoctor
-    from taskyard.tasklist.doctor import Doctor, Finding, Repair
+    from taskyard.postgres.doctor import PostgresDoctor
+    from taskyard.tasks.doctor import Doctor
+    from taskyard.tasks.doctor.finding import Finding, Repair
+    from taskyard.yard import Yard
 
 
 class SickList:
@@ -26,7 +27,7 @@ class SickList:
         self.yard: Yard = taskyard.open(
             tasks_dir=root / "tasks", list="crew", agent="ada", is_person=True, foreign_writers=foreign
         )
-        self.doctor: Doctor | SharedDoctor = doctor(
+        self.doctor: Doctor | PostgresDoctor = doctor(
             tasks_dir=root / "tasks", list="crew", agent="ada", foreign_writers=foreign
         )
 

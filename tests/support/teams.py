@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 
 import taskyard
 from taskyard import AsyncYard
-from taskyard.teamwork import Turn
+from taskyard.agents.teammate.loop import Turn
 
 #: Seconds that only guard against hanging.
 SOON = 20.0

@@ -48,7 +48,7 @@ def links() -> str:
 
 def is_running(pid: int) -> bool:
     try:
-        return b"\0sleep" in b"\0" + Path(f"/proc/{pid}/cmdline").read_bytes()
+        return Path(f"/proc/{pid}/cmdline").read_bytes().startswith(b"sleep\0")  # not `nsenter … sleep` any more
     except OSError:
         return False
 
@@ -96,6 +96,7 @@ def test_a_machine_that_is_switched_off_runs_nothing_any_more_and_can_be_used_ag
 def test_whatever_happens_nothing_runs_on_afterwards() -> None:
     with pytest.raises(ZeroDivisionError), machines(1) as (a,):
         process = a.popen(["sleep", "600"])
+        until(lambda: is_running(process.pid), what="the process runs there")
         raise ZeroDivisionError
 
     assert process.returncode == -signal.SIGKILL

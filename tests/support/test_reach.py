@@ -12,7 +12,7 @@ from support.reach import surfaces
 @pytest.mark.parametrize(
     ("body", "found"),
     [
-        ("from taskyard.runtime.ids import new_id\ndef test_a(): new_id('b')", set()),
+        ("from taskyard.jobs.model import new_job_id as new_id\ndef test_a(): new_id('b')", set()),
         ("import taskyard\ndef test_a(yard: taskyard.Yard): pass", set()),
         ("import taskyard\ndef test_a():\n    with pytest.raises(taskyard.Blocked): pass", set()),
         ("import taskyard\ndef test_a():\n    with taskyard.open() as yard: pass", {"Python"}),
@@ -21,7 +21,7 @@ from support.reach import surfaces
         ("from taskyard.cli.main import main\ndef run(): main(())\ndef test_a(): run()", {"CLI"}),
         ("from support.cli import taskyard\nclass TestB:\n    def test_a(self): taskyard('ps')", {"CLI"}),
         ("WORDS = [sys.executable, '-m', 'taskyard', 'ps']\ndef test_a(): subprocess.run(WORDS)", {"CLI"}),
-        ("from taskyard.tui.app import YardApp\ndef test_a():\n    YardApp()", {"screen"}),
+        ("from taskyard.ui.tui.app import YardApp\ndef test_a():\n    YardApp()", {"screen"}),
         ("from taskyard.cli.main import main\ndef test_b(): main(())\ndef test_a(): pass", set()),
     ],
 )

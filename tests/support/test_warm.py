@@ -14,7 +14,7 @@ from support import warm
 from support.cli import LONGEST
 from support.repo import SOURCE
 from support.wait import until
-from taskyard.disk.processes import stat_fields
+from taskyard.core.system import stat_fields
 
 
 @pytest.fixture(autouse=True)

@@ -17,20 +17,20 @@ from textual.pilot import Pilot
 from textual.widgets import Input
 
 from support.repo import ROOT, TESTS
-from taskyard.app import Yard
-from taskyard.disk import files
-from taskyard.runtime.folder import JobFolder
-from taskyard.runtime.model import End, Job, JobStatus
-from taskyard.tasklist.model import Act, Change, Task, TaskStatus
-from taskyard.tui.app import YardApp
-from taskyard.view.glyphs import Style
-from taskyard.view.snapshot import Scene, Snapshot, snapshot
+from taskyard.core import files
+from taskyard.core.text import Style
+from taskyard.jobs.job_dir import JobPaths
+from taskyard.jobs.model import End, Job, JobStatus
+from taskyard.tasks.model import Act, Change, Task, TaskStatus
+from taskyard.ui.snapshot import Snapshot, ViewInput, build_snapshot
+from taskyard.ui.tui.app import YardApp
+from taskyard.yard import Yard
 
 #: 2025-10-09 14:02:33 UTC.
 NOW = 1_760_018_553_000
 
 PENDING, DOING, DONE = TaskStatus
-SCREENS = TESTS / "tui" / "screens"
+SCREENS = TESTS / "ui" / "tui" / "screens"
 PICTURES = ROOT / "docs" / "images"
 WRITES = os.environ.get("TASKYARD_WRITE_SCREENS", "") not in ("", "0")
 os.environ.pop("TASKYARD_WRITE_SCREENS", None)
@@ -147,17 +147,17 @@ OUTPUT = (
 LONG_OUTPUT = b"".join(b"setup %d: linked\n" % at for at in range(1, 1_197)) + OUTPUT
 
 
-def scene(**changes: object) -> Scene:
+def scene(**changes: object) -> ViewInput:
     """A release half done, with jobs of every kind."""
-    whole = Scene("release-2", RELEASE, jobs=JOBS, last_lines=LAST_LINES, me="ada", now=NOW, lists=("release-2",))
+    whole = ViewInput("release-2", RELEASE, jobs=JOBS, last_lines=LAST_LINES, me="ada", now=NOW, lists=("release-2",))
     return whole._replace(**cast("Any", changes))
 
 
 class Scenery:
     """A feed of snapshots made by hand; what is read beyond them is fixed too."""
 
-    def __init__(self, shown: Scene, home: str) -> None:
-        self.snapshot: Snapshot = snapshot(shown)
+    def __init__(self, shown: ViewInput, home: str) -> None:
+        self.snapshot: Snapshot = build_snapshot(shown)
         self.seen: list[str] = []
         self._listeners: list[Callable[[Snapshot], None]] = []
         tasks = {task.id: task for task in shown.tasks}
@@ -165,9 +165,9 @@ class Scenery:
             "Yard", SimpleNamespace(home=home, tasks=SimpleNamespace(get=tasks.__getitem__, name=shown.list))
         )
 
-    def turn(self, shown: Scene) -> None:
+    def turn(self, shown: ViewInput) -> None:
         """Something happened."""
-        self.snapshot = snapshot(shown)
+        self.snapshot = build_snapshot(shown)
         for listener in self._listeners:
             listener(self.snapshot)
 
@@ -180,7 +180,7 @@ class Scenery:
 
     is_everywhere = False
 
-    def show_everywhere(self, everywhere: bool, /) -> None:
+    def show_all_projects(self, everywhere: bool, /) -> None:
         self.is_everywhere = everywhere
 
     def history(self, task_id: str, /) -> Sequence[Change]:
@@ -194,9 +194,9 @@ class Scenery:
         """Nothing to let go of."""
 
 
-def printed(home: str, job_id: str, text: bytes) -> JobFolder:
+def printed(home: str, job_id: str, text: bytes) -> JobPaths:
     """A job that is over, of which there is an output to read."""
-    folder = JobFolder(home, job_id)
+    folder = JobPaths(home, job_id)
     files.make_private_folder(folder.path)
     record = {"id": job_id, "type": "local_bash", "description": "x", "cwd": "/home/ada/app", "recipient": "me"}
     files.create(folder.record, json.dumps(record).encode())

@@ -29,7 +29,7 @@ _CLONE = {"x86_64": 56, "aarch64": 220}.get(platform.machine(), 0)
 
 _LOADER = """
 import ctypes, gc, json, os, runpy, signal, socket, sys
-import taskyard.cli.main, taskyard.cli.mcp, taskyard.mcp_server.server, taskyard.mcp_server.http.serving
+import taskyard.cli.main, taskyard.cli.server, taskyard.servers.mcp.server, taskyard.servers.mcp.http
 gc.collect(); gc.freeze()
 asked = socket.socket(fileno=int(sys.argv[1]))
 clone, python = int(sys.argv[2]), ctypes.PyDLL(None)

@@ -8,14 +8,14 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from taskyard.engines.engine import Brief, Said
+from taskyard.agents.engines.engine import Brief, TurnResult
 
 #: Seconds that guard against hanging.
 _PATIENCE = 40.0
 
 
 class Watched:
-    """A watcher (`taskyard.engines.engine.Watcher`) that remembers."""
+    """A watcher (`taskyard.agents.engines.engine.Recorder`) that remembers."""
 
     def __init__(
         self, *, answers: Sequence[str | None] = (), messages: Sequence[str] = (), after_a_tool: bool = False
@@ -73,12 +73,12 @@ def work(
     model: str | None = None,
     watched: Watched | None = None,
     own_tools: bool = False,
-) -> Said:
+) -> TurnResult:
     """What came of a prompt."""
     brief = Brief(prompt, str(cwd), dict(os.environ), model, tuple(command), own_tools=own_tools)
 
-    async def bounded() -> Said:
-        said: Said = await asyncio.wait_for(engine.work(brief, watched or Watched()), _PATIENCE)
+    async def bounded() -> TurnResult:
+        said: TurnResult = await asyncio.wait_for(engine.work(brief, watched or Watched()), _PATIENCE)
         return said
 
     return asyncio.run(bounded())

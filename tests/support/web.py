@@ -17,12 +17,11 @@ from typing import Any, NamedTuple
 import anyio
 
 import taskyard
-from taskyard.serving.address import Address
-from taskyard.serving.hosts import hosts_of
-from taskyard.serving.token import Token
-from taskyard.web.app import App
-from taskyard.web.assets import Asset
-from taskyard.web.site import Options, Site
+from taskyard.servers.http.access import Token, allowed_hosts
+from taskyard.servers.http.server import Address
+from taskyard.ui.web.app import App
+from taskyard.ui.web.assets import Asset
+from taskyard.ui.web.site import Site, SiteOptions
 
 SECRET = "the-secret-of-a-test-0123456789"
 HOST = "127.0.0.1:8787"
@@ -88,7 +87,7 @@ class Listening:
         if reads:
             self._may_go_on.set()
 
-    def read_on(self) -> None:
+    def resume_reading(self) -> None:
         """Read what was sent, and what comes."""
         self._may_go_on.set()
 
@@ -181,7 +180,7 @@ class Web:
 
     @asynccontextmanager
     async def listen(self, path: str, *, reads: bool = True, **headers: str) -> AsyncIterator[Listening]:
-        """Listen to a stream; `reads`: what is sent is read at once, else only after `read_on`."""
+        """Listen to a stream; `reads`: what is sent is read at once, else only after `resume_reading`."""
         listening = Listening(reads=reads)
         gone = anyio.Event()
         asked = False
@@ -199,7 +198,7 @@ class Web:
             tasks.start_soon(self.app, scope, receive, listening.take)
             yield listening
             gone.set()
-            listening.read_on()
+            listening.resume_reading()
 
 
 def _scope(method: str, path: str, token: str | None, host: str | None, headers: Mapping[str, str]) -> dict[str, Any]:
@@ -245,8 +244,8 @@ def with_web(
 
     async def run() -> None:
         with anyio.fail_after(LONGEST), taskyard.open(list=list, agent=agent, via="web", is_person=True) as yard:
-            site = Site(yard, assets or {}, Options(**options))
-            app = App(site, token=Token(SECRET, None), hosts=hosts_of(Address("127.0.0.1", 8787)))
+            site = Site(yard, assets or {}, SiteOptions(**options))
+            app = App(site, token=Token(SECRET, None), hosts=allowed_hosts(Address("127.0.0.1", 8787)))
             try:
                 await body(Web(site, app))
             finally:

@@ -11,16 +11,16 @@ import pytest
 from support.repo import SOURCE
 from taskyard import Workflow
 from taskyard.errors import Conflict
-from taskyard.runtime.jobs import Jobs
-from taskyard.runtime.model import Job
+from taskyard.jobs.jobs import Jobs
+from taskyard.jobs.model import Job
 
 #: Read by every Python that starts; acts in the process of a workflow alone, and only while it is told to.
 _DEADLY = """
 import os, sys
-if os.environ.get("WORKFLOW_DIES") and "taskyard.kinds.host" in sys.orig_argv:
+if os.environ.get("WORKFLOW_DIES") and "taskyard.yard.job_host" in sys.orig_argv:
     when, _, count = os.environ.pop("WORKFLOW_DIES").partition(":")
     left = int(count)
-    from taskyard.workflows import journal
+    from taskyard.jobs.workflow import journal
     note = journal.Run.note
     def deadly(self, do, **facts):
         global left

@@ -8,17 +8,16 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from taskyard.database.pool import database
-from taskyard.tasklist.mailbox import Post
-from taskyard.tasklist.postgres.post import PostgresPost
+from taskyard.agents.mailbox import FileMail
+from taskyard.postgres.connection import database
+from taskyard.postgres.mail import PostgresMail
 from taskyard.testing import check_mail
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from taskyard.tasklist.mail import Mail
-    from taskyard.tasklist.message import Message
+    from taskyard.agents.mail import Mail, Message
 
 #: Seconds of silence after which a reader counts as gone: long enough for a loaded machine to say three words in.
 SILENCE = 2.0
@@ -29,7 +28,7 @@ def test_mail_in_files_keeps_the_contract(tmp_path: Path) -> None:
     numbers = count()
 
     def make() -> Callable[[], Mail]:
-        return partial(Post, str(tmp_path / f"home{next(numbers)}"), "crew", claude_folder=str(tmp_path / "claude"))
+        return partial(FileMail, str(tmp_path / f"home{next(numbers)}"), "crew", claude_folder=str(tmp_path / "claude"))
 
     check_mail(make, silence=0)
 
@@ -41,12 +40,12 @@ def test_mail_in_a_database_keeps_the_contract(address: str, tmp_path: Path) -> 
     def make() -> Callable[[], Mail]:
         home, claude = str(tmp_path / "home"), str(tmp_path / "claude")
         team = f"crew{next(numbers)}"
-        return partial(PostgresPost, database(address), home, team, claude_folder=claude, silence=SILENCE)
+        return partial(PostgresMail, database(address), home, team, claude_folder=claude, silence=SILENCE)
 
     check_mail(make, silence=SILENCE)
 
 
-class Forgetful(Post):
+class Forgetful(FileMail):
     """Takes mail from nobody's hands but the first reader's, and says that it is new."""
 
     def take(self, agent: str, *, limit: int = 100, hold: float | None = None) -> list[Message]:

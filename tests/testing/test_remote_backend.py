@@ -9,9 +9,9 @@ import pytest
 
 from support.fake_places import FakePlace
 from taskyard.errors import RemoteAway, RemoteRefused
-from taskyard.remote.backend import RemoteState, Seen, Work
-from taskyard.remote.fake import FakeBackend
+from taskyard.jobs.remote.backend import PollResult, RemoteState, Work
 from taskyard.testing import check_remote_backend
+from taskyard.testing.fake_remote import FakeBackend
 
 
 @pytest.fixture
@@ -30,13 +30,13 @@ class _BeginsTwice(FakeBackend):
 
 
 class _Doubles(FakeBackend):
-    async def poll(self, session: str, cursor: str = "") -> Seen:
+    async def poll(self, session: str, cursor: str = "") -> PollResult:
         seen = await super().poll(session, cursor)
         return seen._replace(text=seen.text + seen.text)
 
 
 class _HalfLines(FakeBackend):
-    async def poll(self, session: str, cursor: str = "") -> Seen:
+    async def poll(self, session: str, cursor: str = "") -> PollResult:
         seen = await super().poll(session, cursor)
         if seen.state.is_final or len(seen.text) < 2:
             return seen
@@ -44,13 +44,13 @@ class _HalfLines(FakeBackend):
 
 
 class _Forgets(FakeBackend):
-    async def poll(self, session: str, cursor: str = "") -> Seen:
+    async def poll(self, session: str, cursor: str = "") -> PollResult:
         seen = await super().poll(session, cursor)
         return seen._replace(text=seen.text.replace("line 20\n", ""))
 
 
 class _RaisesForUnknown(FakeBackend):
-    async def poll(self, session: str, cursor: str = "") -> Seen:
+    async def poll(self, session: str, cursor: str = "") -> PollResult:
         seen = await super().poll(session, cursor)
         if seen.state is RemoteState.LOST:
             raise RemoteRefused("broken", "no such session")
@@ -58,7 +58,7 @@ class _RaisesForUnknown(FakeBackend):
 
 
 class _FailsSilently(FakeBackend):
-    async def poll(self, session: str, cursor: str = "") -> Seen:
+    async def poll(self, session: str, cursor: str = "") -> PollResult:
         return (await super().poll(session, cursor))._replace(error="")
 
 
@@ -87,9 +87,9 @@ class _KeepsACount(FakeBackend):
         self._sessions.add(session)
         return session
 
-    async def poll(self, session: str, cursor: str = "") -> Seen:
+    async def poll(self, session: str, cursor: str = "") -> PollResult:
         if session not in self._sessions:
-            return Seen(RemoteState.LOST, "", error="who?")
+            return PollResult(RemoteState.LOST, "", error="who?")
         return await super().poll(session, cursor)
 
 

@@ -9,11 +9,10 @@ import pytest
 
 from support.repo import SOURCE, python_files, shown
 from taskyard.config import Settings
-from taskyard.tasklist.file_store import FileStore
-from taskyard.tasklist.list_files import ListFiles
-from taskyard.tasklist.list_folder import ListFolder
-from taskyard.tasklist.memory_store import MemoryStore
-from taskyard.tasklist.model import Act, Draft, Lease, Task
+from taskyard.tasks.file_store import FileStore, ListFiles
+from taskyard.tasks.list_folder import ListFolder
+from taskyard.tasks.memory_store import MemoryStore
+from taskyard.tasks.model import Act, Draft, Lease, Task
 from taskyard.testing import check_task_store
 
 

@@ -1,8 +1,8 @@
-"""
-`taskyard __complete -- WORDS…`: what could stand where the cursor is.
+"""Shell completion: `taskyard __complete -- WORDS…` and the scripts of `taskyard completions`.
 
-The last word is the one being typed, perhaps empty. Lines of `candidate<TAB>description`; nothing,
-and exit code 0, where nothing is known or anything goes wrong: Tab must never print an error.
+The last word is the one being typed, perhaps empty. Prints lines of `candidate<TAB>description`; nothing, with
+exit code 0, if nothing is known or on any failure: Tab must never print an error. All lookups are read-only:
+they create, lock and log nothing.
 """
 
 from __future__ import annotations
@@ -10,24 +10,33 @@ from __future__ import annotations
 import argparse
 import os
 
-from taskyard.cli.command import Command, Found, Row
-from taskyard.cli.output import print_line
-from taskyard.cli.values import id_list, task_id
+from taskyard import config
+from taskyard.cli.main import Command, CommandEntry, ResolvedCommand
+from taskyard.cli.output import answer, print_line
+from taskyard.cli.parser import id_list, task_id
+from taskyard.core.text import escape_control
+from taskyard.core.values import as_object, as_text
 from taskyard.errors import TaskyardError
-from taskyard.view.text import safe
+from taskyard.jobs.job_text import state_text
+from taskyard.jobs.model import JobStatus, is_job_id
+from taskyard.jobs.query import peek
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from taskyard.cli.command import Args
+    from taskyard.agents.teams import Team
+    from taskyard.cli.main import Args
     from taskyard.cli.parser import Parser
-    from taskyard.lists.protocol import Lists
-    from taskyard.tasklist.model import Listing, Task
+    from taskyard.jobs.model import Job
+    from taskyard.tasks.lists import Lists
+    from taskyard.tasks.model import Listing, Task
 
-    Candidate = tuple[str, str]  #: what to insert, and what it means
 
-#: What a value is, where the name of its argument tells. Others, such as NAME for a new name, are left to the shell.
+if TYPE_CHECKING:
+    Candidate = tuple[str, str]  #: text to insert, and its description
+
+#: Kind of value by metavar. Others, such as NAME for a new name, are left to the shell.
 _KINDS = {
     "AGENT": "agents",
     "LIST": "lists",
@@ -44,89 +53,88 @@ _KINDS = {
     "PROBLEM": "problems",
 }
 
-#: The same for the options that may stand before any command.
+#: The same for the options that may precede any command.
 _COMMON = {"--list": "lists", "--by": "agents", "--tasks-dir": ""}
 
-_MOST = 200  #: more candidates than this help nobody
+_MAX_CANDIDATES = 200  #: more candidates are of no use
 
-_PATIENCE = 1.0  #: seconds after which nobody looks at the line any more
+_TIMEOUT = 1.0  #: seconds after which completion is given up
 
 
 def candidates(words: Sequence[str]) -> list[Candidate]:
-    """What could stand in the place of the last of `words`."""
-    from taskyard.cli.main import find
+    """Return the candidates for the last of `words`."""
+    from taskyard.cli.main import find_command
 
     *before, current = words or [""]
     try:
         if before and (kind := _COMMON.get(before[-1])) is not None:
-            return _starting(current, _known(kind, before, ""))
-        found, rest, names = find(before)
-        if not isinstance(found, Found):
-            return _starting(current, _commands(found)) if not current.startswith("-") else []
+            return _with_prefix(current, _values_of_kind(kind, before, ""))
+        found, rest, names = find_command(before)
+        if not isinstance(found, ResolvedCommand):
+            return _with_prefix(current, _commands(found)) if not current.startswith("-") else []
         parser = _parser(found)
         offered = list(_verbs(names)) if before[-1:] == [names[-1]] else []
-        return [*_starting(current, offered), *_arguments(parser, found, rest, current, before)]
+        return [*_with_prefix(current, offered), *_complete_arguments(parser, found, rest, current, before)]
     except (TaskyardError, SystemExit, OSError):
         return []
 
 
-def _in_time(words: Sequence[str]) -> list[Candidate]:
-    """The candidates, if they are known while somebody still waits: a database may be far away."""
+def _candidates_in_time(words: Sequence[str]) -> list[Candidate]:
+    """Return the candidates within `_TIMEOUT`: a database may be slow or unavailable."""
     from taskyard import config
 
     try:
-        if config.load().store == "files":
+        if config.load_settings().store == "files":
             return candidates(words)
     except TaskyardError:
         return []
     import threading
 
-    from taskyard.database.waiting import at_most
+    from taskyard.postgres.deadline import max_wait
 
     found: list[Candidate] = []
 
     def look() -> None:
-        with at_most(0.0):
+        with max_wait(0.0):
             found.extend(candidates(words))
 
     thread = threading.Thread(target=look, daemon=True)
     thread.start()
-    thread.join(_PATIENCE)
+    thread.join(_TIMEOUT)
     return found if not thread.is_alive() else []
 
 
-def _run(args: Args) -> int:
-    for text, meaning in _in_time(args.words)[:_MOST]:
-        print_line(f"{text}\t{safe(meaning)}")
+def _run_complete(args: Args) -> int:
+    for text, meaning in _candidates_in_time(args.words)[:_MAX_CANDIDATES]:
+        print_line(f"{text}\t{escape_control(meaning)}")
     return 0
 
 
-def _parser(found: Found) -> Parser:
+def _parser(found: ResolvedCommand) -> Parser:
     from taskyard.cli.parser import Parser
 
     return Parser(found)
 
 
-def _commands(table: Mapping[str, Row]) -> Iterator[Candidate]:
+def _commands(table: Mapping[str, CommandEntry]) -> Iterator[Candidate]:
     for name, row in table.items():
         if name and not row.hidden:
             yield name, row.help
 
 
 def _verbs(names: tuple[str, ...]) -> Iterator[Candidate]:
-    """The verbs of a group that also does something by itself, such as `lists`."""
-    from taskyard.cli.command import load
-    from taskyard.cli.main import COMMANDS
+    """Yield the verbs of a group that is also a command, such as `lists`."""
+    from taskyard.cli.main import COMMANDS, load_entry
 
-    if len(names) == 1 and not isinstance(table := load(COMMANDS[names[0]]), Command):
+    if len(names) == 1 and not isinstance(table := load_entry(COMMANDS[names[0]]), Command):
         yield from _commands(table)
 
 
-def _arguments(
-    parser: Parser, found: Found, rest: Sequence[str], current: str, words: Sequence[str]
+def _complete_arguments(
+    parser: Parser, found: ResolvedCommand, rest: Sequence[str], current: str, words: Sequence[str]
 ) -> Iterator[Candidate]:
     if "--" in rest:
-        return  # somebody else's words: the shell knows files
+        return  # the words of another command: the shell completes files
     option, typed = _open_option(parser, rest), current
     if current.startswith("--") and "=" in current:
         name, _, typed = current.partition("=")
@@ -141,13 +149,13 @@ def _arguments(
             return
     if current.startswith("-"):
         shown = ((name, action.help or "") for name, action in parser.options.items() if name.startswith("--"))
-        yield from _starting(current, shown)
+        yield from _with_prefix(current, shown)
     elif option is None and (positional := _positional(parser, rest)) is not None:
         yield from _values(positional, current, words, verb=found.words[-1])
 
 
 def _open_option(parser: Parser, rest: Sequence[str]) -> argparse.Action | None:
-    """The option whose value is being typed."""
+    """Return the option whose value is being typed."""
     for word in reversed(rest):
         action = parser.options.get(word)
         if action is not None:
@@ -163,7 +171,7 @@ def _still_takes(parser: Parser, action: argparse.Action, rest: Sequence[str], w
 
 
 def _positional(parser: Parser, rest: Sequence[str]) -> argparse.Action | None:
-    """The positional argument that comes next."""
+    """Return the next positional argument."""
     taken, skip = 0, False
     for word in rest:
         if skip:
@@ -181,22 +189,20 @@ def _positional(parser: Parser, rest: Sequence[str]) -> argparse.Action | None:
 
 def _values(action: argparse.Action, typed: str, words: Sequence[str], *, verb: str = "") -> Iterator[Candidate]:
     if action.choices is not None:
-        yield from _starting(typed, ((str(choice), "") for choice in action.choices))
+        yield from _with_prefix(typed, ((str(choice), "") for choice in action.choices))
         return
     kind = "ids" if action.type in (task_id, id_list) else _KINDS.get(str(action.metavar), "")
     done, _, last = typed.rpartition(",") if action.type is id_list else ("", "", typed)
     lead = f"{done}," if done else ""
     if kind == "jobs":
-        from taskyard.cli.complete_jobs import job_candidates
-
         yield from job_candidates(verb, typed)
         return
-    for text, meaning in _known(kind, words, verb):
+    for text, meaning in _values_of_kind(kind, words, verb):
         if text.startswith(last):
             yield lead + text, meaning
 
 
-def _known(kind: str, words: Sequence[str], verb: str) -> Iterable[Candidate]:
+def _values_of_kind(kind: str, words: Sequence[str], verb: str) -> Iterable[Candidate]:
     if kind == "lists":
         return [(name, "") for name in _lists(words)]
     if kind == "statuses":
@@ -204,45 +210,40 @@ def _known(kind: str, words: Sequence[str], verb: str) -> Iterable[Candidate]:
     if kind == "runs":
         return [(name, "") for name in _runs()]
     if kind in ("teams", "engines"):
-        from taskyard.cli import complete_teams
-
-        return complete_teams.teams() if kind == "teams" else complete_teams.engines()
+        return team_candidates() if kind == "teams" else engine_candidates()
     if kind in ("callers", "skills"):
-        from taskyard.cli import complete_a2a
-
-        return complete_a2a.callers() if kind == "callers" else complete_a2a.skills()
+        return caller_candidates() if kind == "callers" else skill_candidates()
     if kind in ("problems", "remotes"):
         return _problems() if kind == "problems" else _remotes()
     if kind not in ("ids", "agents", "labels"):
         return []
     listing = _listing(words)
     if kind == "ids":
-        return [(task.id, task.subject) for task in listing if _suits(task, verb)]
+        return [(task.id, task.subject) for task in listing if _task_matches(task, verb)]
     if kind == "labels":
-        from taskyard.tasklist.extras import labels_of
+        from taskyard.tasks.model import labels_of
 
         return [(label, "") for label in sorted({label for task in listing for label in labels_of(task)})]
-    from taskyard.cli.complete_teams import members
 
-    names = {task.owner for task in listing if task.owner} | members(words)
+    names = {task.owner for task in listing if task.owner} | member_names(words)
     return [(name, "") for name in sorted(names | {name for name in [os.environ.get("TASKYARD_AGENT")] if name})]
 
 
 def _problems() -> list[Candidate]:
-    """What `doctor --fix` repairs by name."""
-    from taskyard.tasklist.doctor.finding import KINDS
+    """Return what `doctor --fix` repairs by name."""
+    from taskyard.tasks.doctor.finding import FINDING_KINDS
 
-    return [(name, found.about) for name, found in KINDS.items() if found.can_fix]
+    return [(name, found.about) for name, found in FINDING_KINDS.items() if found.can_fix]
 
 
 def _remotes() -> list[Candidate]:
-    from taskyard.remote.remotes import remotes
+    from taskyard.jobs.remote.remotes import load_remotes
 
-    return [(one.name, f"{one.backend} {one.url}") for one in remotes(report=lambda _name, _error: None).values()]
+    return [(one.name, f"{one.backend} {one.url}") for one in load_remotes(report=lambda _name, _error: None).values()]
 
 
-def _suits(task: Task, verb: str) -> bool:
-    """Whether a verb could be about this task: nobody starts what is done."""
+def _task_matches(task: Task, verb: str) -> bool:
+    """Return whether a verb applies to this task: a completed one cannot be started."""
     if task.is_internal:
         return False
     if verb in ("start", "claim", "done", "release", "renew", "block"):
@@ -250,9 +251,9 @@ def _suits(task: Task, verb: str) -> bool:
     return task.is_done if verb == "reopen" else True
 
 
-def _place(words: Sequence[str]) -> tuple[Lists, str | None]:
-    """All lists of the place that the words before the cursor name, and the list."""
-    from taskyard.places import lists_here
+def _named_lists(words: Sequence[str]) -> tuple[Lists, str | None]:
+    """Return all lists of the place given by the words before the cursor, and the list."""
+    from taskyard.yard import default_lists
 
     given: dict[str, str] = {}
     for before, after in zip(words, (*words[1:], "")):
@@ -261,33 +262,33 @@ def _place(words: Sequence[str]) -> tuple[Lists, str | None]:
         name, sign, value = word.partition("=")
         if sign:
             given[name] = value
-    return lists_here(given.get("--tasks-dir") or None), given.get("--list")
+    return default_lists(given.get("--tasks-dir") or None), given.get("--list")
 
 
 def _lists(words: Sequence[str]) -> list[str]:
-    return _place(words)[0].names()
+    return _named_lists(words)[0].names()
 
 
 def _runs() -> list[str]:
-    """The runs of workflows that are known, the newest first."""
-    from taskyard import paths
+    """Return the known workflow runs, newest first."""
+    from taskyard import config
 
     try:
-        with os.scandir(f"{paths.home()}/workflows") as entries:
+        with os.scandir(f"{config.home()}/workflows") as entries:
             return [entry.name for entry in sorted(entries, key=lambda entry: -entry.stat().st_mtime)]
     except OSError:
         return []
 
 
 def _listing(words: Sequence[str]) -> Listing:
-    """The tasks by a plain look: Tab makes, locks and logs nothing."""
-    from taskyard import paths
+    """Return the tasks by a read that creates, locks and logs nothing."""
+    from taskyard import config
 
-    lists, chosen = _place(words)
-    return lists.look(paths.list_name(chosen))
+    lists, chosen = _named_lists(words)
+    return lists.look(config.list_name(chosen))
 
 
-def _starting(typed: str, found: Iterable[Candidate]) -> list[Candidate]:
+def _with_prefix(typed: str, found: Iterable[Candidate]) -> list[Candidate]:
     return [(text, meaning) for text, meaning in found if text.startswith(typed)]
 
 
@@ -295,4 +296,151 @@ def _take_words(parser: Parser) -> None:
     parser.add("words", nargs="*", metavar="WORD", help="The words up to the cursor.")
 
 
-COMPLETE = Command(_run, _take_words, "Candidates for the last of the given words, one a line.")
+COMPLETE = Command(_run_complete, _take_words, "Candidates for the last of the given words, one a line.")
+
+
+def caller_candidates() -> list[tuple[str, str]]:
+    """Return all callers that have a token."""
+    from taskyard.servers.a2a import skills
+
+    return [(name, "") for name in skills.list_callers(config.home())]
+
+
+def skill_candidates() -> list[tuple[str, str]]:
+    """Return the skills in config.toml."""
+    found = as_object((as_object(config.read_config_file(os.environ).get("a2a")) or {}).get("skills")) or {}
+    return [(name, as_text((as_object(table) or {}).get("description"))) for name, table in found.items()]
+
+
+#: Verbs that apply to an ended job.
+_ENDED_VERBS = ("logs", "wait")
+
+#: Maximum jobs read: for an older one the user knows the id.
+_MAX_JOBS = 200
+
+
+def job_candidates(verb: str, typed: str) -> list[tuple[str, str]]:
+    """Return ids that begin with `typed`, with descriptions; for `logs` and `wait` also ended jobs, last."""
+    found = list(_jobs(typed, ended=verb in _ENDED_VERBS))
+    found = [job for job in found if _job_matches(job, verb)]
+    found.sort(key=lambda job: (job.is_final, -job.start_time))
+    return [(job.id, f"{state_text(job)}: {job.description}") for job in found]
+
+
+def _jobs(typed: str, *, ended: bool) -> Iterator[Job]:
+    home = config.home()
+    try:
+        with os.scandir(f"{home}/jobs") as entries:
+            folders = [
+                (entry.stat(follow_symlinks=False).st_mtime, entry.name)
+                for entry in entries
+                if _entry_matches(entry, typed)
+            ]
+    except OSError:
+        return
+    if not ended:
+        folders = [(at, name) for at, name in folders if not os.path.lexists(f"{home}/jobs/{name}/end.json")]
+    for _, name in sorted(folders, reverse=True)[:_MAX_JOBS]:
+        if (job := peek(home, name)) is not None:
+            yield job
+
+
+def _entry_matches(entry: os.DirEntry[str], typed: str) -> bool:
+    return entry.name.startswith(typed) and is_job_id(entry.name)
+
+
+def _job_matches(job: Job, verb: str) -> bool:
+    """Return whether a verb applies to this job: `send` needs one that reads input."""
+    if verb in _ENDED_VERBS:
+        return True
+    if job.is_final:
+        return False
+    if verb == "send":
+        return job.takes_input and job.status is JobStatus.RUNNING
+    if verb == "resume":
+        return job.is_paused
+    return job.status is JobStatus.RUNNING and not job.is_paused if verb == "pause" else True
+
+
+def team_candidates() -> list[tuple[str, str]]:
+    """Return every team, ours and Claude Code's, with its number of members."""
+    return [(team.name, f"{len(team.members)} members") for team in _all_teams()]
+
+
+def member_names(words: Sequence[str]) -> set[str]:
+    """Return the members of the teams named before the cursor."""
+    return {member.name for team in _all_teams() if team.name in words for member in team.members}
+
+
+def engine_candidates() -> list[tuple[str, str]]:
+    """Return the engines available here."""
+    from taskyard.agents.engines.provider import list_engines
+
+    return [(one.name, one.about) for one in list_engines() if one.is_ready]
+
+
+def _all_teams() -> tuple[Team, ...]:
+    from taskyard.yard import open_teams
+
+    return open_teams(config.load_settings()._replace(database_patience=0), config.home()).list()
+
+
+# Each script passes the words up to and including the one under the cursor, and reads lines of
+# `candidate<TAB>description`. Words are passed as arguments, never through `eval`.
+_BASH = r"""# bash completion for taskyard; in ~/.bashrc: eval "$(taskyard completions bash)"
+_taskyard() {
+    local line
+    COMPREPLY=()
+    while IFS= read -r line; do
+        COMPREPLY+=("$(printf '%q' "${line%%$'\t'*}")")
+    done < <("${COMP_WORDS[0]}" __complete -- "${COMP_WORDS[@]:1:COMP_CWORD}" 2>/dev/null)
+    [[ ${#COMPREPLY[@]} -eq 0 ]] && compopt -o default
+    return 0
+}
+complete -F _taskyard taskyard
+"""
+
+_ZSH = r"""#compdef taskyard
+# zsh completion for taskyard; in ~/.zshrc, after compinit: eval "$(taskyard completions zsh)"
+_taskyard() {
+    local line
+    local -a candidates
+    while IFS= read -r line; do
+        candidates+=("${${line%%$'\t'*}//:/\\:}:${line#*$'\t'}")
+    done < <("${words[1]}" __complete -- "${(@Q)words[2,CURRENT]}" 2>/dev/null)
+    if (( ${#candidates} )); then
+        _describe -V 'taskyard' candidates
+    else
+        _files
+    fi
+}
+compdef _taskyard taskyard
+"""
+
+_FISH = r"""# fish completion for taskyard; in config.fish: taskyard completions fish | source
+function __taskyard_complete
+    set -l words (commandline -opc) (commandline -ct)
+    command $words[1] __complete -- $words[2..-1] 2>/dev/null
+end
+complete -c taskyard -f -k -a '(__taskyard_complete)'
+"""
+
+SCRIPTS = {"bash": _BASH, "zsh": _ZSH, "fish": _FISH}
+
+
+def _completions_arguments(parser: Parser) -> None:
+    parser.add("shell", choices=tuple(SCRIPTS), metavar="SHELL", help="bash, zsh or fish.")
+
+
+def _run_completions(args: Args) -> int:
+    script = SCRIPTS[args.shell].rstrip("\n")
+    return answer(args, lambda: {"shell": args.shell, "script": script}, lambda: [script], ids=[script])
+
+
+COMPLETIONS = Command(
+    _run_completions,
+    _completions_arguments,
+    "Print the completion script for a shell: commands, options, lists, agents, ids of tasks with their\n"
+    "subjects and of jobs with what they are, as they are when you press Tab.",
+    examples=('eval "$(taskyard completions bash)"', "taskyard completions fish | source"),
+)

@@ -1,15 +1,17 @@
-"""
-`taskyard hook EVENT`: what Claude Code runs at certain moments, so that its model hears of background jobs.
+"""`taskyard hook EVENT`: run by Claude Code to give its model the notices of background jobs.
 
-How often a notice arrives
-    1. taken      it is in the hands of this process; nobody else gets it
-    2. printed    the whole answer is in the client's pipe
+Delivery of a notice:
+
+    1. taken      by this process; no other process gets it
+    2. printed    the whole reply is in the client's pipe
     3. read       only now it is acknowledged
-    Killed before 3, even by kill -9, its notices are back at once, marked `redelivered`: the kernel lets go of what a
-    dead process held. So a notice may come twice, if we die between 2 and 3. It can be missed only if the client
-    itself dies with our answer in its pipe, or throws the answer away: nobody tells us. It is then among the read.
 
-Whatever goes wrong is noted in `<home>/client-hooks.log` and is never the client's problem: exit code 0, no output.
+If killed before 3, even by SIGKILL, its notices are requeued at once, marked `redelivered`: the kernel releases
+the locks of a dead process. So a notice may be delivered twice, if the process is killed between 2 and 3. It is
+lost only if the client exits with the reply in its pipe or discards the reply, which is not reported to us; it
+then counts as read.
+
+Every failure is logged in `<home>/client-hooks.log` and never affects the client: exit code 0, no output.
 """
 
 from __future__ import annotations
@@ -17,26 +19,26 @@ from __future__ import annotations
 import os
 import sys
 
-from taskyard import paths
-from taskyard.cli.command import Command
+from taskyard import config
+from taskyard.cli.main import Command
 from taskyard.errors import BadValue
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from taskyard.cli.command import Args
+    from taskyard.cli.main import Args
     from taskyard.cli.parser import Parser
-    from taskyard.runtime.notices import Outbox
+    from taskyard.jobs.notices import Outbox
 
 LOG = "client-hooks.log"
 
-#: A client passes on what a tool answered; of more than this nothing is understood, and all of it is read.
-_LARGEST_INPUT = 8 * 1024 * 1024
+#: Maximum bytes of input, which includes a tool's result; more is read to the end and refused.
+_MAX_INPUT = 8 * 1024 * 1024
 
-#: Seconds a client may take to say what happened. It knows before it starts us.
+#: Seconds to read the event from the client, which knows it before it starts the hook.
 _PATIENCE = 5.0
 
-#: Seconds for which a database that is away is tried: what waits there waits for the next moment.
-_AWAY = 1.0
+#: Seconds to retry an unavailable database: notices there wait for the next event.
+_DATABASE_WAIT = 1.0
 
 
 def _arguments(parser: Parser) -> None:
@@ -49,60 +51,59 @@ def _arguments(parser: Parser) -> None:
 
 
 def _run(args: Args) -> int:
-    from taskyard.database.waiting import at_most
+    from taskyard.postgres.deadline import max_wait
 
     try:
-        with at_most(_AWAY):
+        with max_wait(_DATABASE_WAIT):
             _answer(args)
-    except Exception as error:  # nothing of ours may stop a client's work
+    except Exception as error:  # no failure here may stop a client's work
         if args.strict:
             raise
-        from taskyard.runtime.log import note
+        from taskyard.jobs.helper_process import append_log
 
-        note(paths.home(), LOG, f"{args.event}: {type(error).__name__}: {error}")
+        append_log(config.home(), LOG, f"{args.event}: {type(error).__name__}: {error}")
         if isinstance(error, OSError):
-            from taskyard.cli.output import say_no_more
+            from taskyard.cli.output import discard_stdout
 
-            say_no_more()
+            discard_stdout()
     return 0
 
 
 def _answer(args: Args) -> None:
-    from taskyard import config
-    from taskyard.clients import context
-    from taskyard.relay import door
-    from taskyard.runtime.quiet import is_quiet
+    from taskyard import config, yard
+    from taskyard.integrations.clients import hook_context
+    from taskyard.jobs.pending_notices import has_none_pending
 
     payload = _payload(_input())
     if args.event == "SessionEnd":
         _dream(args, payload)
         return
     parts = [part for part in (_guidance(args, payload), _tasks(args, payload)) if part]
-    is_for_us = context.is_for_us(args.event, payload)
+    is_for_us = hook_context.can_deliver(args.event, payload)
     if is_for_us and args.event == "UserPromptSubmit":
         parts = [*_reports(args), *parts]
-    if not is_for_us or (is_quiet(paths.home()) and not door.is_shared(config.load())):
-        _say(args.event, parts)
+    if not is_for_us or (has_none_pending(config.home()) and not yard.is_replicated(config.load_settings())):
+        _print_reply(args.event, parts)
         return
     from contextlib import ExitStack
 
-    settings = config.load()
+    settings = config.load_settings()
     with ExitStack() as stack:
-        boxes = [stack.enter_context(door.outbox(paths.home(), settings, name)) for name in _recipients(args)]
-        _deliver(args.event, parts, boxes, only_next=context.is_mid_turn(args.event, payload))
+        boxes = [stack.enter_context(yard.open_outbox(config.home(), settings, name)) for name in _recipients(args)]
+        _deliver(args.event, parts, boxes, only_next=hook_context.is_mid_turn(args.event, payload))
 
 
 def _dream(args: Args, payload: dict[str, object]) -> None:
-    """Start a dream in the background if it is time; sessions of jobs and of dreams themselves do not count."""
+    """Start a dream in the background if one is due; sessions of jobs and of dreams do not count."""
     if any(os.environ.get(name) for name in ("TASKYARD_JOB", "TASKYARD_DREAM_STAGE")):
         return
     from taskyard import config
-    from taskyard.cli.job.shared import jobs_of
-    from taskyard.clients.claude_code import dream_engine
+    from taskyard.agents.dream.kind import Dream
+    from taskyard.cli.job import open_user_jobs
     from taskyard.errors import DreamHeld
-    from taskyard.kinds.dream import Dream
+    from taskyard.integrations.clients.programs import dream_engine
 
-    settings = config.load()
+    settings = config.load_settings()
     if not settings.dream_enabled:
         return
     cwd = payload.get("cwd")
@@ -112,102 +113,105 @@ def _dream(args: Args, payload: dict[str, object]) -> None:
         on_parent_exit="keep",
     )
     try:
-        jobs_of(args).start(spec)
+        open_user_jobs(args).start(spec)
     except DreamHeld:
         return
 
 
 def _reports(args: Args) -> list[str]:
-    """How far the agents are that somebody here started, at the beginning of a turn."""
-    from taskyard.runtime.agent_reports import reports
-    from taskyard.runtime.notice import PERSON
+    """Return progress reports of the agents started from here, at the beginning of a turn."""
+    from taskyard.core.values import PERSON
+    from taskyard.jobs.agent_reports import take_reports
 
-    return [text for name in _recipients(args) for text in reports(paths.home(), None if name == PERSON else name)]
+    return [
+        text for name in _recipients(args) for text in take_reports(config.home(), None if name == PERSON else name)
+    ]
 
 
 def _recipients(args: Args) -> list[str]:
-    """Who is to hear: the one that is named, under whatever name the client's MCP server got when it asked for that.
+    """Return the recipients: the named agent, under the name its MCP server was registered with.
 
-    If nobody is named: the person's agent, and whoever that server acts for.
+    If none is named: the user's agent, and the agents of the client's MCP servers.
     """
-    from taskyard.clients.beside import agents_beside_us, agents_known_as
-    from taskyard.runtime.notice import PERSON
+    from taskyard.core.values import PERSON
+    from taskyard.integrations.clients.session_tasks import agents_by_name, sibling_agents
 
     if named := args.by or os.environ.get("TASKYARD_AGENT"):
-        return agents_known_as(paths.home(), named)
-    return [*agents_beside_us(paths.home()), PERSON]
+        return agents_by_name(config.home(), named)
+    return [*sibling_agents(config.home()), PERSON]
 
 
 def _deliver(event: str, parts: list[str], boxes: list[Outbox], *, only_next: bool) -> None:
     """Print, and only then acknowledge; with `only_next`, no notices of priority `later`."""
-    from taskyard.clients.context import CHARACTERS
-    from taskyard.runtime.batch import Batch
-    from taskyard.runtime.notice_text import for_model
+    from taskyard.integrations.clients.hook_context import MAX_CHARACTERS
+    from taskyard.jobs.notice import NoticeBatch, for_model
 
-    taken: list[Batch] = []
+    taken: list[NoticeBatch] = []
     texts: list[str] = []
-    room = CHARACTERS
+    room = MAX_CHARACTERS
     for box in boxes:
-        batch = box.batch(characters=room, only_next=only_next) if room > 0 else Batch()
+        batch = box.batch(characters=room, only_next=only_next) if room > 0 else NoticeBatch()
         if batch.notices:
             texts.append(for_model(batch.notices, rest=batch.rest))
             room -= len(texts[-1])
         taken.append(batch)
-    _say(event, [*texts, *parts])
+    _print_reply(event, [*texts, *parts])
     for box, batch in zip(boxes, taken):
         box.ack(notice.id for notice in batch.notices)
 
 
-def _say(event: str, parts: list[str]) -> None:
-    """One JSON object, all of it out of our hands when this returns; nothing at all if there is nothing to say."""
+def _print_reply(event: str, parts: list[str]) -> None:
+    """Print one JSON object and flush it; print nothing if there are no parts."""
     if not parts:
         return
     import json
 
-    from taskyard.clients.context import reply
+    from taskyard.integrations.clients.hook_context import reply
 
     sys.stdout.write(json.dumps(reply(event, "\n\n".join(parts))) + "\n")
     sys.stdout.flush()
 
 
 def _guidance(args: Args, payload: dict[str, object]) -> str:
-    """When to use tasks, for a model that begins; only if that was asked for, as it costs context in every session."""
+    """Return when to use tasks, for a new session; only if enabled, as it costs context in every session."""
     if args.event != "SessionStart" or payload.get("agent_id"):
         return ""
-    from taskyard.context import guidance
+    from taskyard.integrations.model_context import guidance
 
     return guidance(interactive=False)
 
 
 def _tasks(args: Args, payload: dict[str, object]) -> str:
-    """The open tasks, for a model that has forgotten them; by a plain look that makes, locks and logs nothing."""
-    from taskyard.clients.context import wants_tasks
+    """Return the open tasks after a compaction, by a read that creates, locks and logs nothing."""
+    from taskyard.integrations.clients.hook_context import wants_tasks
 
     if not wants_tasks(args.event, payload):
         return ""
-    from taskyard.clients.open_tasks import open_tasks
-    from taskyard.places import lists_here
+    from taskyard.integrations.clients.session_tasks import format_open_tasks
+    from taskyard.yard import default_lists
 
     cwd, session = os.environ.get("CLAUDE_PROJECT_DIR") or payload.get("cwd"), payload.get("session_id")
     env = {**({"TASKYARD_SESSION": session} if isinstance(session, str) else {}), **os.environ}
-    name = paths.list_name(args.list, env=env, cwd=cwd if isinstance(cwd, str) and os.path.isdir(cwd) else None)
-    lists = lists_here(args.tasks_dir or None)
-    with lists.hurried():  # a client waits for us
+    name = config.list_name(args.list, env=env, cwd=cwd if isinstance(cwd, str) and os.path.isdir(cwd) else None)
+    lists = default_lists(args.tasks_dir or None)
+    with lists.hurried():  # the client waits for this hook
         listing = lists.look(name)
-    return open_tasks(name, list(listing), unreadable=[found.file.removesuffix(".json") for found in listing.damaged])
+    return format_open_tasks(
+        name, list(listing), unreadable=[found.file.removesuffix(".json") for found in listing.damaged]
+    )
 
 
 def _payload(data: bytes) -> dict[str, object]:
-    """What the client says of this moment; nothing said is nothing known.
+    """Parse the event from the client; empty input is an empty event.
 
     Raises:
-        BadValue: it is not what a client says. Then nothing is delivered: it keeps.
+        BadValue: it is not a JSON object. Then nothing is delivered; notices stay queued.
     """
     if not data.strip():
         return {}
     import json
 
-    from taskyard.shapes import as_object
+    from taskyard.core.values import as_object
 
     try:
         found = as_object(json.loads(data))
@@ -219,10 +223,10 @@ def _payload(data: bytes) -> dict[str, object]:
 
 
 def _input() -> bytes:
-    """Everything on stdin, read to its end so that the client never writes into a closed pipe.
+    """Read stdin to its end, so that the client never writes into a closed pipe.
 
     Raises:
-        BadValue: it does not end, or is far too long.
+        BadValue: it does not end, or is too long.
     """
     stdin = sys.stdin
     if stdin is None or stdin.isatty():  # pyright: ignore[reportUnnecessaryComparison]  # None if it was closed
@@ -230,7 +234,7 @@ def _input() -> bytes:
     try:
         fd = stdin.fileno()
     except (OSError, ValueError):
-        return stdin.buffer.read(_LARGEST_INPUT)  # no real one: a test's
+        return stdin.buffer.read(_MAX_INPUT)  # not a real file: used by tests
     return _read(fd)
 
 
@@ -248,10 +252,10 @@ def _read(fd: int) -> bytes:
         if not data:
             break
         size += len(data)
-        if size <= _LARGEST_INPUT:
+        if size <= _MAX_INPUT:
             parts.append(data)
-    if size > _LARGEST_INPUT:
-        raise BadValue("stdin", "", f"at most {_LARGEST_INPUT:,} bytes", found=f"has {size:,} bytes")
+    if size > _MAX_INPUT:
+        raise BadValue("stdin", "", f"at most {_MAX_INPUT:,} bytes", found=f"has {size:,} bytes")
     return b"".join(parts)
 
 

@@ -4,33 +4,30 @@ from __future__ import annotations
 
 import sys
 
-from taskyard.cli.command import Command, Row
+from taskyard.cli.main import Command, CommandEntry
 from taskyard.cli.output import answer, open_yard, print_json, print_line
-from taskyard.cli.values import seconds
-from taskyard.clock import now_ms
+from taskyard.cli.parser import seconds
+from taskyard.core.system import now_ms
+from taskyard.core.text import duration, escape_control
+from taskyard.core.values import PERSON
 from taskyard.errors import UsageError
-from taskyard.view.text import duration, safe
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from taskyard.cli.command import Args
+    from taskyard.agents.mail import Mail, Message
+    from taskyard.cli.main import Args
     from taskyard.cli.parser import Parser
-    from taskyard.tasklist.mail import Mail
-    from taskyard.tasklist.message import Message
 
-ROWS = {
-    "send": Row("taskyard.cli.mail:SEND", "Send a message to an agent"),
-    "read": Row("taskyard.cli.mail:READ", "Read an agent's messages, and go on reading if wanted"),
-    "receipts": Row("taskyard.cli.mail:RECEIPTS", "What became of messages that were sent"),
+MAIL_ROWS = {
+    "send": CommandEntry("taskyard.cli.mail:SEND", "Send a message to an agent"),
+    "read": CommandEntry("taskyard.cli.mail:READ", "Read an agent's messages, and go on reading if wanted"),
+    "receipts": CommandEntry("taskyard.cli.mail:RECEIPTS", "What became of messages that were sent"),
 }
 
-#: Who speaks, and whose box is read, where nobody is named.
-PERSON = "me"
-
-#: One sleep while following; the kernel wakes us sooner if there is mail.
-_LONG = 3600.0
+#: Longest single sleep while following, in seconds; new mail wakes it sooner.
+_IDLE_WAIT = 3600.0
 
 
 def _send_arguments(parser: Parser) -> None:
@@ -47,7 +44,7 @@ def _send(args: Args) -> int:
         receipt = yard.mail.send(sender, args.to, text, summary=args.summary)
         warnings = [str(error) for error in yard.mail.damaged]
     data = {"id": receipt.id, "state": receipt.state, "from": sender, "to": args.to}
-    said = f"Stored for {safe(args.to)}: {receipt.id}"
+    said = f"Stored for {escape_control(args.to)}: {receipt.id}"
     return answer(args, lambda: data, lambda: [said], ids=[receipt.id], warnings=warnings)
 
 
@@ -67,7 +64,7 @@ def _read(args: Args) -> int:
         agent = args.agent or yard.agent or PERSON
         if args.follow:
             return _follow(args, post, agent)
-        messages = post.peek(agent) if args.peek else list(_taken(post, agent))
+        messages = post.peek(agent) if args.peek else list(_take_all(post, agent))
         answer(
             args,
             lambda: [message_json(message) for message in messages],
@@ -76,21 +73,21 @@ def _read(args: Args) -> int:
             warnings=[str(error) for error in post.damaged],
         )
         if not args.peek:
-            sys.stdout.flush()  # what was not shown was not read
+            sys.stdout.flush()  # messages that were not shown stay unread
             post.ack(agent, [message.id for message in messages])
     return 0
 
 
-def _taken(post: Mail, agent: str) -> Iterator[Message]:
+def _take_all(post: Mail, agent: str) -> Iterator[Message]:
     while found := post.take(agent):
         yield from found
 
 
 def _follow(args: Args, post: Mail, agent: str) -> int:
-    """Show messages as they come, each acknowledged once it is out."""
+    """Print messages as they arrive, each acknowledged once it is written."""
     post.open_box(agent)
-    while post.wait(agent, args.timeout or _LONG) or args.timeout is None:
-        for message in _taken(post, agent):
+    while post.wait(agent, args.timeout or _IDLE_WAIT) or args.timeout is None:
+        for message in _take_all(post, agent):
             if args.as_json:
                 print_json({"data": message_json(message)})
             else:
@@ -103,23 +100,23 @@ def _follow(args: Args, post: Mail, agent: str) -> int:
 
 def _lines(messages: Sequence[Message], agent: str) -> Iterator[str]:
     if not messages:
-        yield f"No mail for {safe(agent)}."
+        yield f"No mail for {escape_control(agent)}."
     for message in messages:
         yield from _message(message)
 
 
 def _message(message: Message) -> Iterator[str]:
-    """`ada, 3m ago` and, below it, what she said."""
+    """Yield `ada, 3m ago` and the text below."""
     age = duration((now_ms() - message.sent_at) / 1000)
-    kind = "" if message.type == "message" else f", {safe(message.type).replace('_', ' ')}"
+    kind = "" if message.type == "message" else f", {escape_control(message.type).replace('_', ' ')}"
     again = ", again" if message.redelivered else ""
-    yield f"{safe(message.sender)}, {age} ago{kind}{again}"
+    yield f"{escape_control(message.sender)}, {age} ago{kind}{again}"
     for line in (message.text or _from_data(message)).splitlines():
-        yield f"    {safe(line)}"
+        yield f"    {escape_control(line)}"
 
 
 def _from_data(message: Message) -> str:
-    """The fields of a protocol message as text; a task by its number and subject."""
+    """Return the fields of a protocol message as text; a task by its number and subject."""
     data = dict(message.data)
     if message.type == "task_assignment":
         more = data.get("description")
@@ -129,7 +126,7 @@ def _from_data(message: Message) -> str:
 
 
 def message_json(message: Message) -> dict[str, object]:
-    """A message as plain JSON values."""
+    """Return a message as JSON values."""
     return {
         "id": message.id,
         "from": message.sender,

@@ -1,79 +1,170 @@
-"""
-The front door: finds the command that was named, runs it, and turns how it ended into a number.
+"""Entry point of the command line: find the named command, run it, return its exit code.
 
-It starts on every tool call of an agent, so it loads the one command that is asked for and
-nothing else. Deliberate errors become a sentence on stderr (with `--json`, an envelope on stdout)
-and the exit code of their class; a bug shows its traceback.
+    COMMANDS = {"doctor": CommandEntry("taskyard.cli.admin:DOCTOR", "Explain and repair what is wrong"),
+                "team":   CommandEntry("taskyard.cli.help:TEAM_ROWS", "Teams of agents")}       a group
+
+The target of an entry is `module:NAME` of a `Command` or, for a group of verbs, of a table like this one; an
+entry "" there is what the group does without a verb.
+
+    def _arguments(parser: Parser) -> None:
+        parser.add("--fix", action="store_true", help="Repair what can be repaired.")
+
+    def _run(args: Args) -> int:
+        ...
+        return 0
+
+    DOCTOR = Command(_run, _arguments, "Look at a list's files …", examples=("taskyard doctor --fix",))
+
+It runs on every tool call of an agent, so only the requested command is imported; the help of a group loads one
+table. Entries are plain classes, since defining a named tuple takes longer than most commands run. Deliberate
+errors become a sentence on stderr (with `--json`, a JSON object on stdout) and the exit code of their class; a
+bug shows its traceback.
 """
 
 from __future__ import annotations
 
 import sys
 
-from taskyard.cli.command import Command, Found, Row, load
 from taskyard.errors import TaskyardError, UsageError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from argparse import Namespace
+
+    Args = Namespace
+    from collections.abc import Callable, Mapping, Sequence
+
+    from taskyard.cli.parser import Parser
+
+
+class CommandEntry:
+    """Where a command is defined, and its help in one line."""
+
+    __slots__ = ("help", "hidden", "target")
+
+    def __init__(self, target: str, help: str, *, hidden: bool = False) -> None:
+        """`hidden`: for programs only; in no help and no completion."""
+        self.target = target
+        self.help = help
+        self.hidden = hidden
+
+
+class Command:
+    """One command."""
+
+    __slots__ = ("about", "arguments", "examples", "exits", "run")
+
+    def __init__(
+        self,
+        run: Callable[[Args], int],
+        arguments: Callable[[Parser], None] | None = None,
+        about: str = "",
+        *,
+        examples: tuple[str, ...] = (),
+        exits: tuple[str, ...] = (),
+    ) -> None:
+        """Describe a command.
+
+        Args:
+            run: Runs it and returns the exit code; deliberate errors are raised.
+            arguments: Adds its arguments beyond the common options.
+            about: What it does, in a few sentences.
+            examples: Command lines worth copying.
+            exits: Exit codes with a specific meaning here, such as "4  nothing is free".
+        """
+        self.run = run
+        self.arguments = arguments
+        self.about = about
+        self.examples = examples
+        self.exits = exits
+
+
+class ResolvedCommand:
+    """A command, and the words that named it."""
+
+    __slots__ = ("command", "help", "words")
+
+    def __init__(self, words: tuple[str, ...], command: Command, help: str) -> None:
+        self.words = words
+        self.command = command
+        self.help = help
+
+    @property
+    def prog(self) -> str:
+        """The command as users type it."""
+        return " ".join(("taskyard", *self.words))
+
+
+def load_entry(row: CommandEntry) -> Command | Mapping[str, CommandEntry]:
+    """Return the command of an entry, or the table of its verbs."""
+    import importlib
+
+    module, _, name = row.target.partition(":")
+    found: Command | Mapping[str, CommandEntry] = getattr(importlib.import_module(module), name)
+    return found
+
 
 #: Every command, in the order of the overview.
-COMMANDS: Mapping[str, Row] = {
-    "task": Row("taskyard.cli.task", "The shared list: add, claim, complete and look at tasks"),
-    "run": Row("taskyard.cli.job.run:RUN", "Run a command as a job, here or in the background"),
-    "monitor": Row("taskyard.cli.job.monitor:MONITOR", "Watch a command's lines or an MCP server's events"),
-    "workflow": Row("taskyard.cli.workflow", "Steps as jobs: run, resume after a crash, look at"),
-    "dream": Row("taskyard.cli.dream", "An agent brings a memory folder in order"),
-    "ps": Row("taskyard.cli.job.ps:PS", "The jobs of this user"),
-    "wait": Row("taskyard.cli.job.verbs:WAIT", "Wait until jobs are over"),
-    "stop": Row("taskyard.cli.job.stop:STOP", "End jobs with everything they started"),
-    "pause": Row("taskyard.cli.job.verbs:PAUSE", "Pause a job"),
-    "resume": Row("taskyard.cli.job.verbs:RESUME", "Let a paused job go on"),
-    "send": Row("taskyard.cli.job.verbs:SEND", "Type into a job"),
-    "release": Row("taskyard.cli.job.stop:RELEASE", "Let notices flow again after an emergency stop"),
-    "lists": Row("taskyard.cli.lists", "All lists, and which one is current"),
-    "events": Row("taskyard.cli.events:EVENTS", "What happens to jobs: each start, progress and end, live if wanted"),
-    "logs": Row("taskyard.cli.logs:LOGS", "What a background job printed, live if wanted"),
-    "limits": Row("taskyard.cli.limits", "Rate limits that agents wait for, and how to lift one"),
-    "dismiss": Row("taskyard.cli.job.dismiss:DISMISS", "Leave ended jobs out of every view"),
-    "gc": Row("taskyard.cli.gc:GC", "Make room: remove what old ended jobs left on disk"),
-    "team": Row("taskyard.cli.team", "Teams of agents: have one work, see who lives"),
-    "mail": Row("taskyard.cli.mail", "Messages between agents"),
-    "notices": Row("taskyard.cli.notices", "What became of background jobs: look, take, acknowledge, verify"),
-    "install": Row("taskyard.cli.install:INSTALL", "Have Claude Code, Codex or Gemini CLI use Taskyard"),
-    "uninstall": Row("taskyard.cli.uninstall:UNINSTALL", "Take Taskyard out of such a program again"),
-    "hook": Row("taskyard.cli.hook:HOOK", "What Claude Code runs so that its model hears of background jobs"),
-    "trust": Row("taskyard.cli.trust:TRUST", "Allow commands that came with a project or a task"),
-    "doctor": Row("taskyard.cli.doctor:DOCTOR", "Explain what is wrong with a list, and repair it"),
-    "agent": Row("taskyard.cli.agent:AGENT", "Have an agent work on a prompt, here or in the background"),
-    "remote": Row("taskyard.cli.remote", "Places elsewhere that run agents: list, check"),
-    "engines": Row("taskyard.cli.agent:ENGINES", "What agents can run on"),
-    "a2a": Row("taskyard.cli.a2a", "Agents of this machine for others, over A2A"),
-    "mcp": Row("taskyard.cli.mcp:MCP", "The tools for any model's client, over MCP"),
-    "tui": Row("taskyard.cli.tui:TUI", "Everything live in a terminal: tasks, jobs, output, graph"),
-    "web": Row("taskyard.cli.web:WEB", "Lists, tasks and jobs in a browser, live"),
-    "db": Row("taskyard.cli.db", "The database that several machines share"),
-    "relay": Row("taskyard.cli.relay:RELAY", "Keep this machine's jobs within reach of others"),
-    "demo": Row("taskyard.cli.demo:DEMO", "A plan of tasks worked on by agents, live"),
-    "completions": Row("taskyard.cli.completions:COMPLETIONS", "Completion for bash, zsh and fish"),
-    "__complete": Row("taskyard.cli.complete:COMPLETE", "Candidates for a command line", hidden=True),
-    "__job_ended": Row("taskyard.cli.job.ended:ENDED", "Run the hooks of a job's end", hidden=True),
-    "__workflow_tasks": Row("taskyard.cli.workflow.tasks:TASKS", "Put a step's tasks on the list", hidden=True),
-    "__member": Row("taskyard.cli.team.members:MEMBER", "A member of a team in a window of its own", hidden=True),
-    "__members": Row("taskyard.cli.team.members:MEMBERS", "Members of a team inside one process", hidden=True),
-    "__sinks": Row("taskyard.cli.sinks:SINKS", "Tell one piece of news to every sink", hidden=True),
+COMMANDS: Mapping[str, CommandEntry] = {
+    "task": CommandEntry("taskyard.cli.help:TASK_ROWS", "The shared list: add, claim, complete and look at tasks"),
+    "run": CommandEntry("taskyard.cli.job:RUN", "Run a command as a job, here or in the background"),
+    "monitor": CommandEntry("taskyard.cli.job:MONITOR", "Watch a command's lines or an MCP server's events"),
+    "workflow": CommandEntry("taskyard.cli.help:WORKFLOW_ROWS", "Steps as jobs: run, resume after a crash, look at"),
+    "dream": CommandEntry("taskyard.cli.help:DREAM_ROWS", "An agent brings a memory folder in order"),
+    "ps": CommandEntry("taskyard.cli.job_views:PS", "The jobs of this user"),
+    "wait": CommandEntry("taskyard.cli.job:WAIT", "Wait until jobs are over"),
+    "stop": CommandEntry("taskyard.cli.job:STOP", "End jobs with everything they started"),
+    "pause": CommandEntry("taskyard.cli.job:PAUSE", "Pause a job"),
+    "resume": CommandEntry("taskyard.cli.job:RESUME", "Let a paused job go on"),
+    "send": CommandEntry("taskyard.cli.job:SEND", "Type into a job"),
+    "release": CommandEntry("taskyard.cli.job:RELEASE", "Let notices flow again after an emergency stop"),
+    "lists": CommandEntry("taskyard.cli.admin:LISTS_ROWS", "All lists, and which one is current"),
+    "events": CommandEntry(
+        "taskyard.cli.job_views:EVENTS", "What happens to jobs: each start, progress and end, live if wanted"
+    ),
+    "logs": CommandEntry("taskyard.cli.job_views:LOGS", "What a background job printed, live if wanted"),
+    "limits": CommandEntry("taskyard.cli.notices:LIMITS_ROWS", "Rate limits that agents wait for, and how to lift one"),
+    "dismiss": CommandEntry("taskyard.cli.job:DISMISS", "Leave ended jobs out of every view"),
+    "gc": CommandEntry("taskyard.cli.admin:GC", "Make room: remove what old ended jobs left on disk"),
+    "team": CommandEntry("taskyard.cli.help:TEAM_ROWS", "Teams of agents: have one work, see who lives"),
+    "mail": CommandEntry("taskyard.cli.mail:MAIL_ROWS", "Messages between agents"),
+    "notices": CommandEntry(
+        "taskyard.cli.notices:NOTICES_ROWS", "What became of background jobs: look, take, acknowledge, verify"
+    ),
+    "install": CommandEntry("taskyard.cli.setup:INSTALL", "Have Claude Code, Codex or Gemini CLI use Taskyard"),
+    "uninstall": CommandEntry("taskyard.cli.setup:UNINSTALL", "Take Taskyard out of such a program again"),
+    "hook": CommandEntry("taskyard.cli.hook:HOOK", "What Claude Code runs so that its model hears of background jobs"),
+    "trust": CommandEntry("taskyard.cli.admin:TRUST", "Allow commands that came with a project or a task"),
+    "doctor": CommandEntry("taskyard.cli.admin:DOCTOR", "Explain what is wrong with a list, and repair it"),
+    "agent": CommandEntry("taskyard.cli.agent:AGENT", "Have an agent work on a prompt, here or in the background"),
+    "remote": CommandEntry("taskyard.cli.admin:REMOTE_ROWS", "Places elsewhere that run agents: list, check"),
+    "engines": CommandEntry("taskyard.cli.agent:ENGINES", "What agents can run on"),
+    "a2a": CommandEntry("taskyard.cli.help:A2A_ROWS", "Agents of this machine for others, over A2A"),
+    "mcp": CommandEntry("taskyard.cli.server:MCP", "The tools for any model's client, over MCP"),
+    "tui": CommandEntry("taskyard.cli.server:TUI", "Everything live in a terminal: tasks, jobs, output, graph"),
+    "web": CommandEntry("taskyard.cli.server:WEB", "Lists, tasks and jobs in a browser, live"),
+    "db": CommandEntry("taskyard.cli.admin:DB_ROWS", "The database that several machines share"),
+    "relay": CommandEntry("taskyard.cli.server:RELAY", "Keep this machine's jobs within reach of others"),
+    "demo": CommandEntry("taskyard.cli.demo:DEMO", "A plan of tasks worked on by agents, live"),
+    "completions": CommandEntry("taskyard.cli.complete:COMPLETIONS", "Completion for bash, zsh and fish"),
+    "__complete": CommandEntry("taskyard.cli.complete:COMPLETE", "Candidates for a command line", hidden=True),
+    "__job_ended": CommandEntry("taskyard.cli.job:ENDED", "Run the hooks of a job's end", hidden=True),
+    "__workflow_tasks": CommandEntry("taskyard.cli.workflow:TASKS", "Put a step's tasks on the list", hidden=True),
+    "__member": CommandEntry("taskyard.cli.team:MEMBER", "A member of a team in a window of its own", hidden=True),
+    "__members": CommandEntry("taskyard.cli.team:MEMBERS", "Members of a team inside one process", hidden=True),
+    "__sinks": CommandEntry("taskyard.cli.notices:SINKS", "Tell one piece of news to every sink", hidden=True),
 }
 
-#: Those options of every command that take a value.
-VALUED = ("--list", "--tasks-dir", "--by")
+#: Common options that take a value.
+VALUE_OPTIONS = ("--list", "--tasks-dir", "--by")
 
-#: As a shell reports a process that wrote to a closed pipe.
+#: The exit code shells report for SIGPIPE.
 _PIPE_CLOSED = 141
 _INTERRUPTED = 130
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command line; the exit code."""
+    """Run one command line; return the exit code."""
     words = list(sys.argv[1:] if argv is None else argv)
     try:
         code = _run(words)
@@ -81,96 +172,98 @@ def main(argv: Sequence[str] | None = None) -> int:
             sys.stdout.flush()
         return code
     except TaskyardError as error:
-        from taskyard.cli.output import report
+        from taskyard.cli.output import report_error
 
-        return report(error, as_json=_wants_json(words))
+        return report_error(error, as_json=_wants_json(words))
     except KeyboardInterrupt:
         return _INTERRUPTED
     except BrokenPipeError:
-        from taskyard.cli.output import say_no_more
+        from taskyard.cli.output import discard_stdout
 
-        say_no_more()  # the reader went away
+        discard_stdout()  # the reader closed the pipe
         return _PIPE_CLOSED
     except OSError as error:
         if _is_out_of_files(error):
-            from taskyard.cli.output import report
+            from taskyard.cli.output import report_error
             from taskyard.errors import StorageError
-            from taskyard.runtime.machine import MORE_FILES
+            from taskyard.jobs.environment import FILE_LIMIT_HINT
 
-            return report(
-                StorageError("this process", "too many open files", advice=MORE_FILES), as_json=_wants_json(words)
+            return report_error(
+                StorageError("this process", "too many open files", advice=FILE_LIMIT_HINT), as_json=_wants_json(words)
             )
         if error.filename is not None or not _is_full(error):
             raise
-        from taskyard.cli.hang_up import HUNG_UP, mute_lost
+        from taskyard.cli.output import HUNG_UP, mute_hung_up
 
-        if mute_lost():
+        if mute_hung_up():
             return HUNG_UP
         sys.stderr.write(f"Error: The output could not be written: {error.strerror}.\n")
-        from taskyard.cli.output import say_no_more
+        from taskyard.cli.output import discard_stdout
 
-        say_no_more()
+        discard_stdout()
         return 1
 
 
-def find(words: Sequence[str]) -> tuple[Found | Mapping[str, Row], list[str], tuple[str, ...]]:
-    """The command that `words` name, what is left for it, and the names themselves.
+def find_command(
+    words: Sequence[str],
+) -> tuple[ResolvedCommand | Mapping[str, CommandEntry], list[str], tuple[str, ...]]:
+    """Return the command that `words` name, its remaining words, and the names themselves.
 
-    Where no command is named, or a group without a verb, the answer is the table to choose from.
+    If no command is named, or a group without a verb, return the table to choose from.
 
     Raises:
         UsageError: there is no such command; names the nearest.
     """
-    table, row = COMMANDS, Row("", "")
+    table, row = COMMANDS, CommandEntry("", "")
     names: tuple[str, ...] = ()
     options: list[str] = []
     at = 0
     while at < len(words):
         word = words[at]
         if word.startswith("-") and word != "-":
-            after = at + (2 if word in VALUED else 1)
+            after = at + (2 if word in VALUE_OPTIONS else 1)
             options += words[at:after]
             at = after
             continue
         if word not in table or not word:
             if "" in table:
-                break  # an argument of what the group does by itself
-            raise _unknown(word, names, table)
+                break  # an argument of the group's own command
+            raise _unknown_command(word, names, table)
         row, names, at = table[word], (*names, word), at + 1
-        found = load(row)
+        found = load_entry(row)
         if isinstance(found, Command):
-            return Found(names, found, row.help), [*options, *words[at:]], names
+            return ResolvedCommand(names, found, row.help), [*options, *words[at:]], names
         table = found
-    if "" in table and isinstance(found := load(table[""]), Command):
-        return Found(names, found, row.help), [*options, *words[at:]], names
+    if "" in table and isinstance(found := load_entry(table[""]), Command):
+        return ResolvedCommand(names, found, row.help), [*options, *words[at:]], names
     return table, options, names
 
 
 def _run(words: list[str]) -> int:
-    found, rest, names = find(words)
-    if not isinstance(found, Found):
-        from taskyard.cli.overview import show
+    found, rest, names = find_command(words)
+    if not isinstance(found, ResolvedCommand):
+        from taskyard.cli.help import show_help
 
-        return show(found, names, rest)
+        return show_help(found, names, rest)
     from taskyard.cli.parser import Parser
 
     parser = Parser(found)
     try:
         args = parser.parse(rest)
-    except SystemExit as end:  # how argparse ends after --help
+    except SystemExit as end:  # argparse exits after --help
         return int(end.code or 0)
     return found.command.run(args)
 
 
-def _unknown(word: str, names: tuple[str, ...], table: Mapping[str, Row]) -> UsageError:
-    from taskyard.errors import shown
-    from taskyard.names import nearest
+def _unknown_command(word: str, names: tuple[str, ...], table: Mapping[str, CommandEntry]) -> UsageError:
+    from taskyard.core.values import nearest
+    from taskyard.errors import quote_value
 
     known = [name for name, row in table.items() if not row.hidden]
     prog = " ".join(("taskyard", *names))
     near = nearest(word, known)
     hint = f"Nearest: {', '.join(near)}." if near else f"There are: {', '.join(known)}."
-    return UsageError(f"{prog} has no command {shown(word)}. {hint}")
+    return UsageError(f"{prog} has no command {quote_value(word)}. {hint}")
 
 
 def _wants_json(words: Sequence[str]) -> bool:

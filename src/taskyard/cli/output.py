@@ -1,21 +1,31 @@
-"""How every command speaks: data on stdout, words on stderr, a number at the end."""
+"""Output of every command: data on stdout, messages on stderr, an exit code at the end.
+
+Also: detection of a terminal that has gone away (the kernel sends SIGHUP only to the session leader, and later
+than the first write may fail), what selected the current list (`taskyard.config.list_name`), and repeated reads
+of a list while its database is unavailable.
+"""
 
 from __future__ import annotations
 
 import os
+import select
+import stat
 import sys
 
-from taskyard.view.glyphs import style_for
-from taskyard.view.text import safe
+from taskyard.core.text import escape_control, style_for
+from taskyard.errors import StoreAway
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from typing import TypeVar
 
-    from taskyard.app import Yard
-    from taskyard.cli.command import Args
+    from taskyard.cli.main import Args
+    from taskyard.core.text import Style
     from taskyard.errors import TaskyardError
-    from taskyard.view.glyphs import Style
+    from taskyard.tasks.lists import Lists
+    from taskyard.yard import Yard
+
 
 SCHEMA_VERSION = 1
 
@@ -28,9 +38,9 @@ def answer(
     ids: Iterable[str] = (),
     warnings: Sequence[str] = (),
 ) -> int:
-    """Print one answer: the envelope for machines, lines for people, bare ids for the quiet. Always 0.
+    """Print one result: JSON for machines, lines for people, bare ids with `--quiet`. Always return 0.
 
-    What came from outside is made safe by whoever makes the lines: they may hold colours of ours.
+    The caller escapes text from outside before it makes the lines: they may contain our colours.
     """
     if args.as_json:
         print_json({"data": data(), **({"warnings": list(warnings)} if warnings else {})})
@@ -43,59 +53,59 @@ def answer(
 
 
 def print_json(body: dict[str, object]) -> None:
-    """One JSON document on one line. ASCII alone, so that no terminal and no encoding acts on it."""
+    """Print one JSON document on one line, in ASCII, so that no terminal or encoding alters it."""
     import json
 
     print_line(json.dumps({"schema_version": SCHEMA_VERSION, **body}))
 
 
 def print_line(line: str) -> None:
-    """A line on stdout, whatever its encoding."""
+    """Print a line to stdout in any encoding."""
     out = sys.stdout
     try:
-        out.write(f"{line}\n")  # at once: another thread may print as well
+        out.write(f"{line}\n")  # one write: another thread may print as well
     except UnicodeEncodeError:
         out.write(line.encode(out.encoding or "ascii", "backslashreplace").decode(out.encoding or "ascii") + "\n")
 
 
-def say(args: Args, text: str) -> None:
-    """Words beside an answer that has no data; not for machines, not for the quiet."""
+def print_info(args: Args, text: str) -> None:
+    """Print a message to stderr; not with `--json` or `--quiet`."""
     if not args.quiet and not args.as_json:
-        sys.stderr.write(safe(text) + "\n")
+        sys.stderr.write(escape_control(text) + "\n")
 
 
 def warn(text: str) -> None:
-    """What a person should know, beside the answer."""
-    sys.stderr.write(f"Warning: {safe(text)}\n")
+    """Print a warning to stderr."""
+    sys.stderr.write(f"Warning: {escape_control(text)}\n")
 
 
-def say_no_more() -> None:
-    """What is left cannot be written: not even when the interpreter flushes at its end."""
+def discard_stdout() -> None:
+    """Discard further output, including the flush at interpreter exit."""
     try:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except (OSError, ValueError):
         pass  # no descriptor behind it
 
 
-def report(error: TaskyardError, *, as_json: bool) -> int:
-    """Tell of a deliberate error; its exit code."""
+def report_error(error: TaskyardError, *, as_json: bool) -> int:
+    """Print a deliberate error; return its exit code."""
     if as_json:
         facts = {name: value for name, value in error.facts().items() if name not in ("code", "message")}
         print_json({"error": {"code": error.code, "message": str(error), **facts}})
     else:
-        sys.stderr.write(f"Error: {safe(str(error), lines=True)}\n")
+        sys.stderr.write(f"Error: {escape_control(str(error), lines=True)}\n")
     return error.exit_code
 
 
 def style(args: Args, stream: object = None) -> Style:
-    """What stdout (or another stream) can show, and the person wants to see."""
+    """Return what stdout (or another stream) can show, and the user wants to see."""
     env = {**os.environ, "NO_COLOR": "1"} if args.no_color else os.environ
     out = sys.stdout if stream is None else stream
     return style_for(terminal=is_terminal(out), encoding=getattr(out, "encoding", None) or "ascii", env=env)
 
 
 def columns(default: int = 80) -> int:
-    """How wide the terminal is; COLUMNS wins. Not a terminal: as wide as the text wants to be."""
+    """Return the width of the terminal; COLUMNS overrides it. Not a terminal: unlimited."""
     given = os.environ.get("COLUMNS", "")
     if given.isdigit() and int(given) > 0:
         return int(given)
@@ -106,7 +116,7 @@ def columns(default: int = 80) -> int:
 
 
 def is_terminal(stream: object) -> bool:
-    """Whether a person looks at `stream`."""
+    """Return whether `stream` is a terminal."""
     try:
         return bool(stream.isatty())  # type: ignore[attr-defined]  # None and test doubles are no terminals
     except (AttributeError, ValueError):
@@ -121,20 +131,20 @@ _AGENT_VARIABLES = (
 
 
 def is_typed_by_person(args: Args) -> bool:
-    """Whether a person typed this command at a terminal; not an agent, a job or a script without one."""
+    """Return whether the user typed this command at a terminal; not an agent, a job or a script without one."""
     return is_terminal(sys.stdin) and not args.by and not is_run_by_agent()
 
 
 def is_run_by_agent() -> bool:
-    """Whether an agent or a job runs this command, as far as the environment tells."""
+    """Return whether an agent or a job runs this command, judging by the environment."""
     return any(os.environ.get(name) for name in _AGENT_VARIABLES)
 
 
 def confirm(args: Args, question: str) -> None:
-    """Have a person agree, unless `--yes` said so already.
+    """Ask the user to agree, unless `--yes` was given.
 
     Raises:
-        UsageError: there is nobody to ask.
+        UsageError: there is no terminal to ask at.
         Cancelled: the answer was no.
     """
     if args.yes:
@@ -143,38 +153,110 @@ def confirm(args: Args, question: str) -> None:
 
     if args.as_json or not is_terminal(sys.stdin):
         raise UsageError(f"{question} Nobody can be asked here: repeat it with --yes.")
-    sys.stderr.write(f"{safe(question)} [y/N] ")
+    sys.stderr.write(f"{escape_control(question)} [y/N] ")
     sys.stderr.flush()
     if sys.stdin.readline().strip().lower() not in ("y", "yes"):
         raise Cancelled("The command")
 
 
 def open_yard(args: Args, *, cwd: str | None = None) -> Yard:
-    """The list the arguments name, for the person or script behind this command line, who works in `cwd`."""
-    from taskyard.app import open as open_
+    """Open the list given by the arguments, for the user or script working in `cwd`."""
+    from taskyard.yard import open as open_
 
-    wait_aloud(args)
+    announce_waits(args)
     yard = open_(
-        tasks_dir=args.tasks_dir, list=args.list, agent=args.by, via="cli", is_person=True, report=_said, cwd=cwd
+        tasks_dir=args.tasks_dir,
+        list=args.list,
+        agent=args.by,
+        via="cli",
+        is_person=True,
+        report=_print_report,
+        cwd=cwd,
     )
     if args.verbose:
-        from taskyard.cli.which import why
-
-        sys.stderr.write(f"List {yard.tasks.name}, by {why(args.list)}.\n")
+        sys.stderr.write(f"List {yard.tasks.name}, by {list_source(args.list)}.\n")
     return yard
 
 
-def wait_aloud(args: Args) -> None:
-    """Have whoever looks at this command told of what it waits for, where lists are in a database."""
+def announce_waits(args: Args) -> None:
+    """Report waits for the database on stderr, where lists are in one."""
     if args.tasks_dir is not None or args.quiet or args.as_json:
         return
     from taskyard import config
 
-    if config.load().store != "files":
-        from taskyard.database.waiting import aloud
+    if config.load_settings().store != "files":
+        from taskyard.postgres.deadline import report_waits
 
-        aloud(_said)
+        report_waits(_print_report)
 
 
-def _said(text: str) -> None:
-    sys.stderr.write(safe(text.rstrip(), lines=True) + "\n")
+def _print_report(text: str) -> None:
+    sys.stderr.write(escape_control(text.rstrip(), lines=True) + "\n")
+
+
+#: The exit code shells report for SIGHUP.
+HUNG_UP = 129
+
+
+def is_hung_up(fd: int) -> bool:
+    """Return whether a descriptor is a terminal that has gone away."""
+    poll = select.poll()
+    poll.register(fd, 0)  # reports POLLERR and POLLHUP only
+    try:
+        return stat.S_ISCHR(os.fstat(fd).st_mode) and any(what & select.POLLHUP for _, what in poll.poll(0))
+    except OSError:
+        return False  # it is closed
+
+
+def mute_hung_up() -> bool:
+    """Redirect output to a lost terminal to /dev/null; return whether there was one."""
+    lost = [fd for fd in (1, 2) if is_hung_up(fd)]
+    if lost:
+        nowhere = os.open(os.devnull, os.O_WRONLY | os.O_CLOEXEC)
+        for fd in lost:
+            os.dup2(nowhere, fd)
+        os.close(nowhere)
+    return bool(lost)
+
+
+#: Variables that name a list, in order of precedence, as in `taskyard.config.list_name`.
+LIST_VARIABLES = ("TASKYARD_LIST", "CLAUDE_CODE_TASK_LIST_ID", "CLAUDE_CODE_TEAM_NAME")
+
+
+def list_source(chosen: str | None, env: Mapping[str, str] | None = None) -> str:
+    """Return what selected the list: an option, a variable, the session or the project."""
+    env = os.environ if env is None else env
+    if chosen:
+        return "--list"
+    for name in LIST_VARIABLES:
+        if env.get(name):
+            return name
+    return "the session" if env.get("TASKYARD_LIST_SCOPE") == "session" else "the project in this folder"
+
+
+if TYPE_CHECKING:
+    T = TypeVar("T")
+
+
+class OutageReporter:
+    """Repeated reads for a long-running command, through outages of the database."""
+
+    def __init__(self, args: Args, lists: Lists) -> None:
+        self._args = args
+        self._lists = lists
+        self.trouble = ""  #: reason of the current outage
+
+    def look(self, act: Callable[[], T]) -> T | None:
+        """Return the result of `act`; None if the database is unavailable."""
+        try:
+            with self._lists.hurried():
+                found = act()
+        except StoreAway as error:
+            was, self.trouble = self.trouble, str(self._lists.away or error)
+            if not was:
+                print_info(self._args, self.trouble)
+            return None
+        if self.trouble:
+            self.trouble = ""
+            print_info(self._args, "Connected again.")
+        return found

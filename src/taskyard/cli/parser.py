@@ -1,9 +1,8 @@
-"""
-From words to arguments: one parser, for the one command that was named.
+"""Command-line parser for the named command, and types for durations, ids, sizes and pairs.
 
-Beyond argparse: the options of every command may stand before or after its name; lists of ids
-and words may be given as `1 2`, `1,2` or by repeating the option, and never swallow a subject
-behind them; errors are raised, not printed.
+Beyond argparse: the common options may precede or follow the command's name; lists of ids and words may be
+given as `1 2`, `1,2` or by repeating the option, and never consume a subject after them; errors are raised, not
+printed.
 """
 
 from __future__ import annotations
@@ -11,18 +10,154 @@ from __future__ import annotations
 import argparse
 import os
 
-from taskyard.cli.values import id_list, is_id_list, word_list
-from taskyard.errors import UsageError
+from taskyard.core.values import check_id
+from taskyard.errors import BadValue, UsageError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import NoReturn
 
-    from taskyard.cli.command import Found
+    from taskyard.cli.main import ResolvedCommand
 
-#: What every command may end with.
-EXITS = (
+
+_UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+
+#: Maximum duration in seconds: a claim or a wait of more than ten years is a typo.
+MAX_SECONDS = 3_650 * 86_400.0
+
+
+def task_id(text: str) -> str:
+    """Parse a task id; a leading `#` is allowed."""
+    return check_id(text.removeprefix("#"))
+
+
+def id_list(text: str) -> list[str]:
+    """Parse `1,2` as ids."""
+    return [task_id(part.strip()) for part in text.split(",") if part.strip()] or [task_id(text)]
+
+
+def is_id_list(text: str) -> bool:
+    """Return whether a word could be one or more ids."""
+    parts = [part.strip().removeprefix("#") for part in text.split(",") if part.strip()]
+    return bool(parts) and all(part.isascii() and part.isdigit() for part in parts)
+
+
+def word_list(text: str) -> list[str]:
+    """Parse `a,b` as words."""
+    return [word.strip() for word in text.split(",") if word.strip()]
+
+
+def seconds(text: str, *, most: float = MAX_SECONDS) -> float:
+    """Parse `90`, `90s`, `30m`, `1h30m`, `2d` as seconds; `most` is the maximum, whole days in seconds.
+
+    >>> [seconds(text) for text in ("90", "1.5h", "1h30m", "2d")]
+    [90.0, 5400.0, 5400.0, 172800.0]
+    """
+    if text.strip().startswith("-"):
+        raise BadValue("A duration", text, "no less than nothing, such as 90s or 30m")
+    total, number = 0.0, ""
+    for char in text.strip().lower().replace(" ", ""):
+        if char.isascii() and (char.isdigit() or char == "."):
+            number += char
+            continue
+        if char not in _UNITS:
+            raise _bad_duration(text)
+        total += _number(number, text) * _UNITS[char]
+        number = ""
+    if number:
+        if total:
+            raise _bad_duration(text)  # `1h30`: minutes or seconds?
+        total = _number(number, text)
+    if not 0 < total <= most:
+        raise BadValue("A duration", text, f"more than 0 and at most {most / 86_400:,.0f}d, such as 90s or 30m")
+    return total
+
+
+def seconds_or_none(text: str) -> float:
+    """Parse a duration that may be zero: `0`, `3s`."""
+    return 0.0 if text.strip().lower() in ("0", "0s") else seconds(text)
+
+
+_SIZES = {"b": 1, "kb": 1000, "mb": 1000**2, "gb": 1000**3, "k": 1024, "m": 1024**2, "g": 1024**3}
+
+
+def size(text: str) -> int:
+    """Parse `500000`, `32MB`, `1.5g` as bytes; single letters count in 1,024s.
+
+    >>> [size(text) for text in ("4096", "32MB", "1.5g")]
+    [4096, 32000000, 1610612736]
+    """
+    word = text.strip().lower().replace("ib", "")
+    digits = word.rstrip("bkmg")
+    unit = word[len(digits) :] or "b"
+    try:
+        return int(float(digits) * _SIZES[unit])
+    except (KeyError, ValueError, OverflowError):
+        raise BadValue("The size", text, "a number of bytes, such as 500000 or 32MB") from None
+
+
+def metadata_pair(text: str) -> tuple[str, object]:
+    """Parse `KEY=JSON` as key and value; a value that is not JSON is text."""
+    key, sign, value = text.partition("=")
+    if not sign or not key.strip():
+        raise BadValue("--metadata", text, "KEY=VALUE, where VALUE is JSON or text; KEY=null takes the key away")
+    import json
+
+    try:
+        return key.strip(), json.loads(value)
+    except (ValueError, RecursionError):
+        return key.strip(), value
+
+
+def assignment(text: str) -> tuple[str, str]:
+    """Parse `NAME=VALUE` as a variable."""
+    name, sign, value = text.partition("=")
+    if not sign or not name or "\0" in text:
+        raise BadValue("--env", text, "NAME=VALUE, such as LANG=C")
+    return name, value
+
+
+def external_ref(text: str) -> dict[str, str]:
+    """Parse `SYSTEM:ID[:URL]` as a reference into another system."""
+    system, _, rest = text.partition(":")
+    its_id, _, url = rest.partition(":")
+    if not system or not its_id:
+        raise BadValue("--external", text, "SYSTEM:ID or SYSTEM:ID:URL, such as github:42:https://example.org/42")
+    return {"system": system, "id": its_id, **({"url": url} if url else {})}
+
+
+def integer(text: str) -> int:
+    """Parse a whole number."""
+    if not text.strip().removeprefix("-").isdecimal():
+        raise UsageError(f"{text!r} is no whole number.")
+    return int(text)
+
+
+def dollars(text: str) -> float:
+    """Parse an amount of money: `0.50`, `$2`."""
+    try:
+        amount = float(text.strip().removeprefix("$"))
+    except ValueError:
+        amount = -1.0
+    if not 0 < amount < float("inf"):
+        raise BadValue("The amount", text, "dollars, such as 0.50 or 2")
+    return amount
+
+
+def _number(digits: str, text: str) -> float:
+    try:
+        return float(digits)
+    except ValueError:
+        raise _bad_duration(text) from None
+
+
+def _bad_duration(text: str) -> BadValue:
+    return BadValue("A duration", text, "seconds, or a number with s, m, h or d, such as 90s, 30m or 1h30m")
+
+
+#: Exit codes of every command.
+EXIT_CODES = (
     "0  done",
     "1  failed",
     "2  the request is malformed",
@@ -36,7 +171,7 @@ EXITS = (
 class Parser(argparse.ArgumentParser):
     """The arguments of one command."""
 
-    def __init__(self, found: Found) -> None:
+    def __init__(self, found: ResolvedCommand) -> None:
         command = found.command
         super().__init__(
             prog=found.prog,
@@ -69,29 +204,29 @@ class Parser(argparse.ArgumentParser):
 
     @property
     def options(self) -> dict[str, argparse.Action]:
-        """Every option by each of its names, those of every command included."""
+        """Every option by each of its names, including the common ones."""
         return {name: action for action in (*self.known, *self.common) for name in action.option_strings}
 
     def takes_ids(self, action: argparse.Action) -> bool:
-        """Whether several ids may follow an option."""
+        """Return whether several ids may follow an option."""
         return not self._id_options.isdisjoint(action.option_strings)
 
     def parse(self, words: Sequence[str]) -> argparse.Namespace:
-        """The arguments in `words`.
+        """Parse `words`.
 
         Raises:
-            UsageError: they make no sense.
+            UsageError: they are invalid.
         """
         return self.parse_args(self._options_first(self._joined(self._with_values(words))))
 
     def error(self, message: str) -> NoReturn:
-        """Raise instead of printing: the edge reports."""
+        """Raise instead of printing: `main` reports it."""
         raise UsageError(f"{message[:1].upper()}{message[1:]}. See `{self.prog} -h`.")
 
     def _with_values(self, words: Sequence[str]) -> list[str]:
-        """`--timeout -5s` as `--timeout=-5s`: a number is a value, and whoever reads it says what is wrong with it.
+        """Turn `--timeout -5s` into `--timeout=-5s`: a negative number is a value, refused by its type.
 
-        A command within the command is left as it is.
+        The words of a command within the command are unchanged.
         """
         joined: list[str] = []
         known, at = self.options, 0
@@ -109,7 +244,7 @@ class Parser(argparse.ArgumentParser):
         return [*joined, *words[at:]]
 
     def _joined(self, words: Sequence[str]) -> list[str]:
-        """`--blocked-by 1 2,3 Subject` as `--blocked-by=1,2,3 Subject`."""
+        """Turn `--blocked-by 1 2,3 Subject` into `--blocked-by=1,2,3 Subject`."""
         joined: list[str] = []
         at = 0
         while at < len(words):
@@ -127,10 +262,10 @@ class Parser(argparse.ArgumentParser):
         return joined
 
     def _options_first(self, words: list[str]) -> list[str]:
-        """`JOB --eof TEXT` as `--eof JOB TEXT`: argparse takes no positional that may be missing behind an option.
+        """Turn `JOB --eof TEXT` into `--eof JOB TEXT`: argparse takes no optional positional after an option.
 
-        Where that could change a meaning, words stay as they are: of a command within the command, and of options that
-        are unknown or take as many words as there are.
+        Words stay unchanged where that could change the meaning: for a command within the command, and for
+        options that are unknown or take a variable number of words.
         """
         if any(action.nargs == argparse.REMAINDER for action in self.known):
             return words
@@ -149,7 +284,7 @@ class Parser(argparse.ArgumentParser):
             else:
                 takes = action.nargs is None and "=" not in word
                 if takes and (at + 1 == len(words) or words[at + 1] in known or words[at + 1] == "--"):
-                    return words  # its value is missing, and nothing else must become it
+                    return words  # its value is missing, and no other word must become it
                 options += words[at : at + 1 + takes]
                 at += takes
             at += 1
@@ -173,7 +308,7 @@ def _is_negative(word: str) -> bool:
 
 
 def _formatter(prog: str) -> argparse.HelpFormatter:
-    # The width is given because argparse would import shutil to find it, at each argument.
+    # The width is given because argparse would import shutil to find it, for each argument.
     columns = os.environ.get("COLUMNS", "")
     width = int(columns) if columns.isdigit() else 100
     return argparse.RawDescriptionHelpFormatter(prog, width=max(40, min(width, 100)), max_help_position=28)
@@ -181,7 +316,7 @@ def _formatter(prog: str) -> argparse.HelpFormatter:
 
 def _epilog(examples: Sequence[str], exits: Sequence[str]) -> str:
     own = {line.partition("  ")[0]: line for line in exits}
-    codes = [own.pop(line.partition("  ")[0], line) for line in EXITS]
+    codes = [own.pop(line.partition("  ")[0], line) for line in EXIT_CODES]
     lines = ["exit codes:", *(f"  {line}" for line in (*codes, *own.values()))]
     if examples:
         lines = ["examples:", *(f"  {example}" for example in examples), "", *lines]

@@ -1,27 +1,27 @@
 """
-Executable contracts. Point one at your own implementation: it passes, or it says which promise it breaks.
+Executable contracts: run one on your own implementation; it passes, or names the broken guarantee.
 
     from taskyard.testing import check_task_store
 
-    def test_my_store_is_a_store():
+        def test_my_task_store():
         check_task_store(MyStore)
 
     from taskyard.testing import check_mail
 
-    def test_my_post_office_is_one():
-        check_mail(lambda: partial(MyPost, new_place()), silence=2)
+        def test_my_mail():
+            check_mail(lambda: partial(MyMail, new_store()), silence=2)
 
     from taskyard.testing import check_job_handler
 
-    def test_my_kind_is_a_kind():
+        def test_my_job_kind():
         check_job_handler(quick=lambda: Mine(…), failing=lambda: Mine(…), endless=lambda: Mine(…))
 
     from taskyard.testing import check_remote_backend
 
-    def test_my_place_runs_agents():
+        def test_my_remote_backend():
         check_remote_backend(lambda: Mine(remote, token), talkative=…, failing=…, endless=…)
 
-Nothing in Taskyard imports this package.
+Nothing else in Taskyard imports this package, except the registry of remote backends (`fake_remote`).
 """
 
 from __future__ import annotations

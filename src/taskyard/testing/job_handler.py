@@ -1,4 +1,4 @@
-"""What every kind of job promises, as checks that run real jobs in a home of their own."""
+"""Conformance checks for job kinds; they run real jobs in a temporary home."""
 
 from __future__ import annotations
 
@@ -10,57 +10,56 @@ import sys
 import tempfile
 import time
 
-from taskyard.disk.processes import runs, stat_fields
+from taskyard.core.system import is_running, stat_fields
+from taskyard.core.values import NamedTuple
 from taskyard.errors import JobEnded
-from taskyard.runtime.async_jobs import AsyncJobs
-from taskyard.runtime.folder import JobFolder
-from taskyard.runtime.ids import is_job_id
-from taskyard.runtime.jobs import Jobs
-from taskyard.runtime.kind import letter_of
-from taskyard.runtime.liveness import keeper_of
-from taskyard.runtime.model import JobStatus
-from taskyard.runtime.notices import Outbox
-from taskyard.typed import NamedTuple
+from taskyard.jobs.async_jobs import AsyncJobs
+from taskyard.jobs.job_dir import JobPaths, supervisor_pid
+from taskyard.jobs.jobs import Jobs
+from taskyard.jobs.kind import letter_of
+from taskyard.jobs.model import JobStatus, is_job_id
+from taskyard.jobs.notices import Outbox
+from taskyard.yard.async_yard import YardServices
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from taskyard.runtime.kind import Spec
-    from taskyard.runtime.model import Job
-    from taskyard.runtime.notice import Notice
+    from taskyard.jobs.kind import Spec
+    from taskyard.jobs.model import Job
+    from taskyard.jobs.notice import Notice
 
-#: Seconds for anything that takes a moment.
-_SOON = 20.0
+#: Seconds for any step.
+_TIMEOUT = 20.0
 
 _STOP_FROM_OUTSIDE = (
-    "import sys; from taskyard.runtime.jobs import Jobs; jobs = Jobs(sys.argv[1]);"
+    "import sys; from taskyard.jobs.jobs import Jobs; jobs = Jobs(sys.argv[1]);"
     " assert [job.id for job in jobs.list()] == [sys.argv[2]], 'another process does not see it';"
     " print(jobs.stop(sys.argv[2])[0].outcome)"
 )
 
 
-class Samples(NamedTuple):
-    """Three jobs of one kind."""
+class JobSamples(NamedTuple):
+    """Factories of three jobs of one kind."""
 
-    quick: Callable[[], Spec]  #: does its work within seconds, and well
+    quick: Callable[[], Spec]  #: completes within seconds
     failing: Callable[[], Spec]  #: fails within seconds
-    endless: Callable[[], Spec]  #: goes on until it is stopped
+    endless: Callable[[], Spec]  #: runs until it is stopped
 
 
-class Yard(NamedTuple):
-    """A home with nothing in it, and the jobs there."""
+class JobCheck(NamedTuple):
+    """An empty home, and the jobs in it."""
 
     home: str
     jobs: AsyncJobs
-    kind: Samples
+    kind: JobSamples
 
     async def ended(self, spec: Spec) -> Job:
-        """A job that was started in the background, at its end."""
-        return await self.jobs.wait((await self.jobs.start(spec)).id, timeout=_SOON)
+        """Start a job in the background and return it when it has ended."""
+        return await self.jobs.wait((await self.jobs.start(spec)).id, timeout=_TIMEOUT)
 
     def notices(self) -> list[Notice]:
-        """Everything that was told, acknowledged."""
+        """Take and acknowledge all notices."""
         box = Outbox(self.home, "checker")
         told = box.take()
         box.ack([notice.id for notice in told])
@@ -68,23 +67,25 @@ class Yard(NamedTuple):
 
 
 def check_job_handler(*, quick: Callable[[], Spec], failing: Callable[[], Spec], endless: Callable[[], Spec]) -> None:
-    """Assert what every kind of job promises.
+    """Assert the guarantees of every job kind.
 
-    `quick` makes one that does its work well within seconds, `failing` one that fails, `endless` one that goes on
-    until it is stopped.
+    Args:
+        quick: Makes a job that completes within seconds.
+        failing: Makes a job that fails within seconds.
+        endless: Makes a job that runs until it is stopped.
     """
-    kind = Samples(quick, failing, endless)
+    kind = JobSamples(quick, failing, endless)
     for check in _CHECKS:
         with tempfile.TemporaryDirectory(prefix="taskyard-check-") as home:
             try:
-                asyncio.run(_checked(check, home, kind))
+                asyncio.run(_run_check(check, home, kind))
             except AssertionError as error:
                 raise AssertionError(f"{check.__name__.strip('_').replace('_', ' ')}: {error}") from error
 
 
-async def _checked(check: Callable[[Yard], object], home: str, kind: Samples) -> None:
+async def _run_check(check: Callable[[JobCheck], object], home: str, kind: JobSamples) -> None:
     jobs = Jobs(home, agent="checker")
-    yard = Yard(home, AsyncJobs(jobs), kind)
+    yard = JobCheck(home, AsyncJobs(jobs, YardServices()), kind)
     try:
         done = check(yard)
         if asyncio.iscoroutine(done):
@@ -96,33 +97,33 @@ async def _checked(check: Callable[[Yard], object], home: str, kind: Samples) ->
         jobs.close()
 
 
-async def _a_start_answers_with_a_job_that_everybody_sees(yard: Yard) -> None:
+async def _a_start_returns_a_job_that_every_process_sees(yard: JobCheck) -> None:
     spec = yard.kind.endless()
     job = await yard.jobs.start(spec)
     assert is_job_id(job.id), f"{job.id} is no id"
     assert job.id[0] == letter_of(spec), f"{job.id} does not begin with {letter_of(spec)}"
     assert (job.type, job.status) == (spec.type, JobStatus.RUNNING), f"{job.type} is {job.status}"
     assert job.description and job.description.isprintable(), f"{job.description!r} is nothing to show"
-    assert _is_there(job.output_file), "there is no output file"
+    assert _exists(job.output_file), "there is no output file"
     assert [each.id for each in yard.jobs.list()] == [job.id], "it is not in the list"
 
 
-async def _what_goes_well_is_completed_and_told_once(yard: Yard) -> None:
+async def _what_goes_well_is_completed_and_notified_once(yard: JobCheck) -> None:
     ended = await yard.ended(yard.kind.quick())
     assert ended.status is JobStatus.COMPLETED, f"{ended.status}: {ended.end}"
     assert ended.end is not None and ended.end.proof == "proved", f"{ended.end}"
     assert ended.end_time is not None and ended.end_time >= ended.start_time, "it ended before it began"
-    await _assert_told(yard, ended.id, "completed")
+    await _assert_notified(yard, ended.id, "completed")
 
 
-async def _what_fails_is_never_completed_and_says_why(yard: Yard) -> None:
+async def _what_fails_is_never_completed_and_says_why(yard: JobCheck) -> None:
     ended = await yard.ended(yard.kind.failing())
     assert ended.status is JobStatus.FAILED, f"{ended.status}: {ended.end}"
     assert ended.end is not None and (ended.end.error or ended.end.exit_code), f"it does not say why: {ended.end}"
-    await _assert_told(yard, ended.id, "failed")
+    await _assert_notified(yard, ended.id, "failed")
 
 
-async def _a_stop_ends_it_once_and_for_all(yard: Yard) -> None:
+async def _a_stop_ends_it_once_and_for_all(yard: JobCheck) -> None:
     spec = yard.kind.endless()
     job = await yard.jobs.start(spec)
     began = time.monotonic()
@@ -134,7 +135,7 @@ async def _a_stop_ends_it_once_and_for_all(yard: Yard) -> None:
     [again] = await yard.jobs.stop(job.id)
     assert again.outcome == "already_ended", f"a second stop answers {again.outcome}"
     assert again.job == stopped.job, "a second stop changed how it ended"
-    await _assert_told(yard, job.id, "killed")
+    await _assert_notified(yard, job.id, "killed")
     try:
         await yard.jobs.send(job.id, "too late")
     except JobEnded:
@@ -143,17 +144,17 @@ async def _a_stop_ends_it_once_and_for_all(yard: Yard) -> None:
         raise AssertionError("something could be sent to it after its end")
 
 
-async def _another_process_sees_and_stops_it(yard: Yard) -> None:
+async def _another_process_sees_and_stops_it(yard: JobCheck) -> None:
     job = await yard.jobs.start(yard.kind.endless())
     command = [sys.executable, "-P", "-c", _STOP_FROM_OUTSIDE, yard.home, job.id]
     ran = await asyncio.to_thread(
-        lambda: subprocess.run(command, capture_output=True, text=True, timeout=_SOON, check=False)
+        lambda: subprocess.run(command, capture_output=True, text=True, timeout=_TIMEOUT, check=False)
     )
     assert ran.stdout.strip() == "stopped", f"the other process was answered {ran.stdout}{ran.stderr}"
     assert yard.jobs.get(job.id).status is JobStatus.KILLED, "it goes on"
 
 
-async def _one_that_waits_for_its_turn_says_so_and_can_be_stopped(yard: Yard) -> None:
+async def _a_queued_job_is_pending_and_can_be_stopped(yard: JobCheck) -> None:
     first = await yard.jobs.start(yard.kind.endless())
     waits = await yard.jobs.start(yard.kind.quick(), after=[first.id])
     for _ in range(200):
@@ -168,48 +169,48 @@ async def _one_that_waits_for_its_turn_says_so_and_can_be_stopped(yard: Yard) ->
     assert ended.end is not None and ended.end.size == 0, "it ran"
 
 
-async def _a_wait_is_bounded_and_answers_with_how_things_are(yard: Yard) -> None:
+async def _a_wait_is_bounded_and_answers_with_how_things_are(yard: JobCheck) -> None:
     job = await yard.jobs.start(yard.kind.endless())
     assert (await yard.jobs.wait(job.id, timeout=0.05)).status is JobStatus.RUNNING, "it ended, or the wait lied"
 
 
-async def _one_whose_keeper_is_killed_is_lost_and_nothing_of_it_runs(yard: Yard) -> None:
+async def _a_job_whose_supervisor_is_killed_is_lost_and_nothing_of_it_runs(yard: JobCheck) -> None:
     spec = yard.kind.endless()
     job = await yard.jobs.start(spec)
     if job.is_inside:
-        return  # it ends with the program around it, which is this one
-    keeper = keeper_of(JobFolder(yard.home, job.id))
+        return  # it ends with its program, which is this one
+    keeper = supervisor_pid(JobPaths(yard.home, job.id))
     assert keeper, "it has no keeper"
     os.kill(keeper, signal.SIGKILL)
     if spec.wanted().resumes:
-        await _assert_taken_up(yard, job.id)
+        await _assert_recovered(yard, job.id)
         return
-    ended = await yard.jobs.wait(job.id, timeout=_SOON)
+    ended = await yard.jobs.wait(job.id, timeout=_TIMEOUT)
     assert ended.end is not None and ended.end.cause == "lost", f"{ended.end}"
     assert (ended.status, ended.end.proof) == (JobStatus.FAILED, "best_effort"), f"{ended.end}"
     fields = stat_fields(str(ended.pid))
-    assert fields is None or not runs(str(ended.pid), fields), f"process {ended.pid} runs on"  # zombies do not
-    await _assert_told(yard, job.id, "failed")
+    assert fields is None or not is_running(str(ended.pid), fields), f"process {ended.pid} runs on"  # zombies do not
+    await _assert_notified(yard, job.id, "failed")
 
 
-async def _assert_taken_up(yard: Yard, job_id: str) -> None:
-    """That work which goes on elsewhere is followed by another keeper, and can be stopped through that."""
+async def _assert_recovered(yard: JobCheck, job_id: str) -> None:
+    """Assert that work on a remote is followed by a new supervisor, and can be stopped through it."""
     assert (await yard.jobs.wait(job_id, timeout=0.5)).status is JobStatus.RUNNING, "it was given up with its keeper"
-    assert keeper_of(JobFolder(yard.home, job_id)), "nobody keeps it now"
+    assert supervisor_pid(JobPaths(yard.home, job_id)), "nobody keeps it now"
     [stopped] = await yard.jobs.stop(job_id)
     assert stopped.outcome == "stopped", f"a stop is answered {stopped.outcome}: {stopped.job.end}"
-    await _assert_told(yard, job_id, "killed")
+    await _assert_notified(yard, job_id, "killed")
 
 
-def _is_there(path: str) -> bool:
+def _exists(path: str) -> bool:
     return os.path.exists(path)
 
 
-async def _assert_told(yard: Yard, job_id: str, status: str) -> None:
-    """That its receiver hears of it exactly once; of a silent kind, or one that is for people only, never."""
+async def _assert_notified(yard: JobCheck, job_id: str, status: str) -> None:
+    """Assert that the receiver gets exactly one notice; none for a silent kind, or one for users only."""
     wanted = yard.kind.quick().wanted()
     expected = [] if wanted.is_silent or wanted.is_for_people else [(job_id, status)]
-    until = time.monotonic() + _SOON
+    until = time.monotonic() + _TIMEOUT
     while not (told := [(notice.task_id, notice.status) for notice in yard.notices()]):
         if not expected or time.monotonic() > until:
             break
@@ -218,12 +219,12 @@ async def _assert_told(yard: Yard, job_id: str, status: str) -> None:
 
 
 _CHECKS = (
-    _a_start_answers_with_a_job_that_everybody_sees,
-    _what_goes_well_is_completed_and_told_once,
+    _a_start_returns_a_job_that_every_process_sees,
+    _what_goes_well_is_completed_and_notified_once,
     _what_fails_is_never_completed_and_says_why,
     _a_stop_ends_it_once_and_for_all,
     _another_process_sees_and_stops_it,
-    _one_that_waits_for_its_turn_says_so_and_can_be_stopped,
+    _a_queued_job_is_pending_and_can_be_stopped,
     _a_wait_is_bounded_and_answers_with_how_things_are,
-    _one_whose_keeper_is_killed_is_lost_and_nothing_of_it_runs,
+    _a_job_whose_supervisor_is_killed_is_lost_and_nothing_of_it_runs,
 )

@@ -11,10 +11,10 @@ from support.job_cli import ended, job, started
 from support.job_outputs import ended_by_hand
 from support.jobs import kill_keeper
 from support.wait import until
-from taskyard import paths
-from taskyard.clock import now_ms
-from taskyard.runtime.gc import collect
-from taskyard.runtime.jobs import Jobs
+from taskyard import config
+from taskyard.core.system import now_ms
+from taskyard.jobs.gc import collect
+from taskyard.jobs.jobs import Jobs
 
 pytestmark = pytest.mark.req("B-12")
 
@@ -70,7 +70,7 @@ def test_a_job_that_was_stopped_or_lost_did_not_complete() -> None:
     after_stopped, after_lost = started("--after", stopped, "--", "true"), started("--after", lost, "--", "true")
     until(lambda: job(after_lost)["status"] == "pending")
     taskyard("stop", stopped)
-    jobs = Jobs(paths.home())
+    jobs = Jobs(config.home())
     kill_keeper(jobs, jobs.get(lost))
 
     assert ended(after_stopped)["error"].endswith("which was stopped")
@@ -80,8 +80,8 @@ def test_a_job_that_was_stopped_or_lost_did_not_complete() -> None:
 def test_one_that_is_over_already_counts_also_when_gc_took_it() -> None:
     fine, bad = started("--", "true"), started("--", "false")
     ended(fine), ended(bad)
-    old = ended_by_hand(paths.home(), at=now_ms() - 100_000, size=0)
-    collect(paths.home(), quota=1 << 40, age_limit=50)
+    old = ended_by_hand(config.home(), at=now_ms() - 100_000, size=0)
+    collect(config.home(), quota=1 << 40, age_limit=50)
 
     assert ended(started("--after", fine, "--after", old.id, "--", "true"))["status"] == "completed"
     assert ended(started("--after", bad, "--", "true"))["status"] == "failed"

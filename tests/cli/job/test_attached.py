@@ -17,7 +17,7 @@ from support.job_cli import ended, job
 from support.jobs import marked
 from support.terminal import Terminal, before_hang_up, on_a_terminal
 from support.wait import until
-from taskyard.disk.processes import stat_fields
+from taskyard.core.system import stat_fields
 
 CTRL_B, CTRL_C, CTRL_D, CTRL_G, CTRL_Z, CTRL_BRACKET = b"\x02", b"\x03", b"\x04", b"\x07", b"\x1a", b"\x1d"
 
@@ -271,7 +271,7 @@ def test_where_nothing_may_go_to_the_background_a_terminal_that_goes_away_ends_t
 def test_also_when_we_fail_the_terminal_is_as_it_was_and_the_job_goes_on(tmp_path: Path) -> None:
     broken = """
 import sys
-from taskyard.cli.job.live_output import LiveOutput
+from taskyard.cli.attach import LiveOutput
 def fail(self): raise OSError(28, "No space left on device")
 LiveOutput.draw_status = lambda self, *keys: fail(self)
 from taskyard.cli.main import main

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from support.wall_clock import WallClock
-from taskyard import paths
+from taskyard import config
 
 _DAY = 86_400
 
@@ -37,7 +37,7 @@ def _ran() -> str:
 
 
 def _has_output(job_id: str) -> bool:
-    return Path(paths.home(), "jobs", job_id, "output").exists()
+    return Path(config.home(), "jobs", job_id, "output").exists()
 
 
 def _age(stamp: Path) -> None:
@@ -53,7 +53,7 @@ def test_a_clock_40_days_ahead_for_one_command_costs_no_output(
 ) -> None:
     clock = WallClock(tmp_path, monkeypatch)
     before = [_ran(), _ran()]
-    stamp = Path(paths.home(), "jobs", ".gc-stamp")
+    stamp = Path(config.home(), "jobs", ".gc-stamp")
     if not with_stamp:
         stamp.unlink()
 
@@ -74,7 +74,7 @@ def test_a_clock_that_runs_on_evenly_is_trusted_and_old_output_goes(
     clock.jump(-40 * _DAY)
     old = _ran()
     clock.jump(40 * _DAY)
-    stamp = Path(paths.home(), "jobs", ".gc-stamp")
+    stamp = Path(config.home(), "jobs", ".gc-stamp")
     _age(stamp)
     _ran()  # the clock was set since the stamp was written: it is doubted, and nothing goes by age
     assert _has_output(old)

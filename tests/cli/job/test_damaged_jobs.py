@@ -11,35 +11,34 @@ import pytest
 from support.cli import taskyard
 from support.ended_jobs import end_job, job_folder
 from support.job_outputs import ended_by_hand
-from taskyard import paths
-from taskyard.clock import now_ms
-from taskyard.disk.processes import this_host
+from taskyard import config
+from taskyard.core.system import now_ms, this_host
 from taskyard.errors import Damaged
-from taskyard.runtime.folder import JobFolder
-from taskyard.runtime.jobs import Jobs
+from taskyard.jobs.job_dir import JobPaths
+from taskyard.jobs.jobs import Jobs
 
 pytestmark = pytest.mark.req("B-06")
 
 TORN = b'{"id": "b0000'
 
 
-def damaged(*, output: bytes = b"") -> JobFolder:
+def damaged(*, output: bytes = b"") -> JobPaths:
     """A job that nobody keeps, that has no end, and that does not say what it is."""
-    folder = job_folder(paths.home())
+    folder = job_folder(config.home())
     Path(folder.record).write_bytes(TORN)
     Path(folder.output).write_bytes(output)
     return folder
 
 
-def nameless() -> JobFolder:
+def nameless() -> JobPaths:
     """A job that is over, and does not say what it was."""
-    folder = JobFolder(paths.home(), end_job(paths.home()))
+    folder = JobPaths(config.home(), end_job(config.home()))
     Path(folder.record).write_bytes(TORN)
     return folder
 
 
 def test_ps_shows_the_others_and_warns_of_each() -> None:
-    first, second, fine = damaged(), damaged(), end_job(paths.home())
+    first, second, fine = damaged(), damaged(), end_job(config.home())
 
     shown, answered = taskyard("ps", "--all"), taskyard("ps", "--all", "--json")
 
@@ -95,7 +94,7 @@ def test_logs_shows_what_there_is_and_warns() -> None:
 def test_gc_counts_nothing_as_running_that_does_not_run() -> None:
     damaged()
     nameless()
-    job_folder(paths.home(), host=this_host())  # lost, and nobody has found out yet
+    job_folder(config.home(), host=this_host())  # lost, and nobody has found out yet
 
     data = taskyard("gc", "--dry-run", "--json").data
 
@@ -104,7 +103,7 @@ def test_gc_counts_nothing_as_running_that_does_not_run() -> None:
 
 def test_gc_removes_what_is_old_beside_them() -> None:
     folder = damaged()
-    old = ended_by_hand(Path(paths.home()), at=now_ms() - 90 * 86_400_000, size=1000)
+    old = ended_by_hand(Path(config.home()), at=now_ms() - 90 * 86_400_000, size=1000)
 
     ran = taskyard("gc")
 
@@ -113,9 +112,9 @@ def test_gc_removes_what_is_old_beside_them() -> None:
 
 
 def test_the_doctor_names_each_and_changes_nothing() -> None:
-    first, second, torn = damaged(), nameless(), JobFolder(paths.home(), end_job(paths.home()))
+    first, second, torn = damaged(), nameless(), JobPaths(config.home(), end_job(config.home()))
     Path(torn.end).write_bytes(TORN)
-    lost = job_folder(paths.home(), host=this_host())
+    lost = job_folder(config.home(), host=this_host())
 
     ran = taskyard("doctor", "--json")
 

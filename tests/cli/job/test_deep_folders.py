@@ -9,7 +9,7 @@ import pytest
 
 from support.cli import taskyard
 from support.job_cli import ended, started
-from taskyard import paths
+from taskyard import config
 
 _DEPTH = 1_500
 
@@ -29,9 +29,9 @@ def _deep(folder: Path) -> None:
 def test_gc_removes_a_job_with_deeply_nested_folders_and_run_goes_on_meanwhile() -> None:
     job_id = started("--", "true")
     ended(job_id)
-    folder = Path(paths.home(), "jobs", job_id)
+    folder = Path(config.home(), "jobs", job_id)
     _deep(folder)
-    Path(paths.home(), "jobs", ".gc-stamp").unlink()
+    Path(config.home(), "jobs", ".gc-stamp").unlink()
 
     assert ended(started("--", "exit 0"))["cause"] == "exited"
     for notice in taskyard("notices", "take", "--json").data:

@@ -13,9 +13,9 @@ from support.cli import taskyard
 from support.job_cli import ended, job, started
 from support.job_outputs import made_by_hand
 from support.terminal import screen_of
-from taskyard import paths
+from taskyard import config
 from taskyard.errors import BadValue
-from taskyard.runtime.kind import Wanted
+from taskyard.jobs.kind import LaunchSpec
 
 
 class Nameless:
@@ -25,8 +25,8 @@ class Nameless:
     def type(self) -> str:
         return "nameless"
 
-    def wanted(self) -> Wanted:
-        return Wanted("says hello", ["echo", "hello"])
+    def wanted(self) -> LaunchSpec:
+        return LaunchSpec("says hello", ["echo", "hello"])
 
 
 class Capital(Nameless):
@@ -58,7 +58,7 @@ def test_a_command_that_only_watches_is_counted_as_a_monitor() -> None:
 
 @pytest.mark.req("O-03")
 def test_the_transcript_is_read_where_no_link_to_it_could_be_made() -> None:
-    folder = made_by_hand(paths.home(), kind="local_agent", letter="a")
+    folder = made_by_hand(config.home(), kind="local_agent", letter="a")
     record = json.loads(Path(folder.record).read_bytes())
     Path(folder.record).write_text(json.dumps({**record, "isUnlinked": True}), encoding="utf-8")
     Path(folder.transcript).write_text('{"type": "text"}\n', encoding="utf-8")

@@ -35,12 +35,12 @@ def test_one_more_than_may_run_at_once_waits_and_says_for_what(
 
 def test_a_slot_is_free_again_when_its_keeper_was_killed(monkeypatch: pytest.MonkeyPatch) -> None:
     from support.jobs import kill_keeper
-    from taskyard import paths
-    from taskyard.runtime.jobs import Jobs
+    from taskyard import config
+    from taskyard.jobs.jobs import Jobs
 
     monkeypatch.setenv("TASKYARD_JOB_LIMIT", "1")
     first, second = started("--", "sleep", "60"), started("--", "true")
-    jobs = Jobs(paths.home())
+    jobs = Jobs(config.home())
     kill_keeper(jobs, jobs.get(first))
 
     assert ended(second)["status"] == "completed"

@@ -17,9 +17,9 @@ from support.job_cli import ended, is_running, job, prints, started
 from support.job_outputs import ended_by_hand
 from support.terminal import Terminal, on_a_terminal
 from support.wait import until
-from taskyard import paths
-from taskyard.clock import now_ms
-from taskyard.runtime.output import Output
+from taskyard import config
+from taskyard.core.system import now_ms
+from taskyard.jobs.output import Output
 
 TASKYARD = f"{sys.executable} -m taskyard"
 
@@ -93,7 +93,7 @@ def test_all_shows_how_those_that_are_over_ended() -> None:
 @pytest.mark.req("O-05")
 def test_what_was_printed_last_is_read_for_what_is_shown_and_only_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
     for number in range(3):
-        folder = ended_by_hand(paths.home(), at=now_ms(), size=0)
+        folder = ended_by_hand(config.home(), at=now_ms(), size=0)
         Path(folder.output).write_bytes(b"x" * 1_000_000 + b"\nlast %d\n" % number)
     read: list[int] = []
 
@@ -110,7 +110,7 @@ def test_what_was_printed_last_is_read_for_what_is_shown_and_only_its_end(monkey
 
 
 def test_what_a_job_prints_and_is_called_cannot_act_on_the_terminal() -> None:
-    folder = ended_by_hand(paths.home(), at=now_ms(), size=0)
+    folder = ended_by_hand(config.home(), at=now_ms(), size=0)
     Path(folder.output).write_bytes(b"fine\n\x1b]0;owned\x07\x1b[2Jevil\xe2\x80\xae \x00\xff")
     record = json.loads(Path(folder.record).read_text(encoding="utf-8"))
     Path(folder.record).write_text(json.dumps({**record, "description": "\x1b[2Jname\nx"}), encoding="utf-8")
@@ -122,8 +122,8 @@ def test_what_a_job_prints_and_is_called_cannot_act_on_the_terminal() -> None:
 
 @pytest.mark.req("U-05")
 def test_what_a_job_has_cost_stands_in_a_column_where_one_has() -> None:
-    cheap = ended_by_hand(paths.home(), at=now_ms(), size=0)
-    dear = ended_by_hand(paths.home(), at=now_ms() + 1, size=0)
+    cheap = ended_by_hand(config.home(), at=now_ms(), size=0)
+    dear = ended_by_hand(config.home(), at=now_ms() + 1, size=0)
     record = json.loads(Path(dear.record).read_text(encoding="utf-8"))
     Path(dear.record).write_text(json.dumps({**record, "facts": {"costUsd": 12.345}}), encoding="utf-8")
 

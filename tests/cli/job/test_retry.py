@@ -11,9 +11,8 @@ import pytest
 from support.cli import process, taskyard
 from support.job_cli import ended, job, started
 from support.wait import until
-from taskyard import paths
-from taskyard.runtime.folder import JobFolder
-from taskyard.runtime.liveness import keeper_of
+from taskyard import config
+from taskyard.jobs.job_dir import JobPaths, supervisor_pid
 
 pytestmark = pytest.mark.req("K-01")
 
@@ -117,7 +116,7 @@ def test_attempts_leave_no_descriptor_open(how: str, tmp_path: Path) -> None:
 
 
 def open_in_keeper(job_id: str) -> int:
-    keeper = keeper_of(JobFolder(paths.home(), job_id))
+    keeper = supervisor_pid(JobPaths(config.home(), job_id))
     return len(os.listdir(f"/proc/{keeper}/fd"))
 
 

@@ -16,7 +16,8 @@ from support.cli import LONGEST, process, taskyard
 from support.job_cli import ended, job, prints, started
 from support.jobs import marked
 from support.wait import until
-from taskyard import instances, paths
+from taskyard import config
+from taskyard.storage import process_registry
 
 COMMAND = [sys.executable, "-m", "taskyard"]
 
@@ -195,14 +196,14 @@ def test_a_job_that_is_started_for_an_agent_by_a_command_line_outlives_the_comma
 @pytest.mark.req("B-10")
 @pytest.mark.parametrize("words", [["--by", "ada"], ["--by", "ada", "--on-parent-exit", "kill"]])
 def test_a_job_ends_with_the_living_agent_it_was_started_for(words: list[str]) -> None:
-    with instances.enter(paths.home(), "zoe"):
+    with process_registry.register(config.home(), "zoe"):
         script = f"""
-            from taskyard import instances
-            ada = instances.enter({paths.home()!r}, "ada")
+            from taskyard.storage import process_registry as instances
+            ada = instances.register({config.home()!r}, "ada")
             input()
         """
         agent = subprocess.Popen([sys.executable, "-c", _flat(script)], stdin=subprocess.PIPE)
-        until(lambda: "ada" in [record.name for record in instances.living(paths.home())])
+        until(lambda: "ada" in [record.name for record in process_registry.live_instances(config.home())])
         here = process("run", "-d", *words, "--json", "--", "sleep", "60").data
         assert taskyard("wait", here["id"], "--timeout", "0.2s").code == 124
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from taskyard.cli.job.screen_modes import ScreenModes
+from taskyard.cli.attach import ScreenModes
 
 OUTPUT = b"hello \x1b[?1049h\x1b[31m\x1b[?25lworld\x1b[?1000;1006hx\x1b[?2004h\x1b[?2004l\x1b[?7h\x1b[?9999h end"
 UNDONE = "\x1b[?1006l\x1b[?1000l\x1b[?25h\x1b[?1049l\x1b[0m"

@@ -11,8 +11,8 @@ from support.cli import taskyard
 from support.job_cli import ended, is_running, job, prints, started
 from support.jobs import kill_keeper, marked
 from support.wait import until
-from taskyard import paths
-from taskyard.runtime.jobs import Jobs
+from taskyard import config
+from taskyard.jobs.jobs import Jobs
 
 
 @pytest.mark.req("B-09")
@@ -116,7 +116,7 @@ def test_a_job_that_waits_for_its_turn_is_stopped_without_running() -> None:
 @pytest.mark.req("B-09")
 def test_where_a_keeper_was_killed_the_answer_says_that_nobody_can_be_sure() -> None:
     naps = started("--", "sleep", "60")
-    jobs = Jobs(paths.home())
+    jobs = Jobs(config.home())
     until(lambda: is_running(naps))
     kill_keeper(jobs, jobs.get(naps))
 

@@ -11,10 +11,9 @@ import pytest
 from support.cli import taskyard
 from support.job_cli import ended, is_running, job, started
 from support.wait import until
-from taskyard import paths
-from taskyard.disk.processes import stat_fields
-from taskyard.runtime.folder import JobFolder
-from taskyard.runtime.liveness import keeper_of
+from taskyard import config
+from taskyard.core.system import stat_fields
+from taskyard.jobs.job_dir import JobPaths, supervisor_pid
 
 
 def _state(pid: int) -> str:
@@ -24,7 +23,7 @@ def _state(pid: int) -> str:
 def _stopped_supervisor(*words: str) -> tuple[str, int]:
     job_id = started(*words)
     until(lambda: is_running(job_id))
-    supervisor = keeper_of(JobFolder(paths.home(), job_id))
+    supervisor = supervisor_pid(JobPaths(config.home(), job_id))
     assert supervisor
     os.kill(supervisor, signal.SIGSTOP)
     until(lambda: _state(supervisor) == "T")
@@ -66,7 +65,7 @@ def test_ps_and_wait_say_that_no_limit_is_enforced() -> None:
 def test_the_doctor_names_it_and_resumes_it_so_that_a_lapsed_time_limit_ends_the_job() -> None:
     job_id, supervisor = _stopped_supervisor("--timeout", "0.5s", "--grace", "0.2s", "--", "sleep", "60")
     found = [each for each in taskyard("doctor", "--json").data["findings"] if each["name"] == "stopped-supervisor"]
-    assert [each["file"] for each in found] == [f"{paths.home()}/jobs/{job_id}"]
+    assert [each["file"] for each in found] == [f"{config.home()}/jobs/{job_id}"]
     assert str(supervisor) in found[0]["why"]
 
     repaired = taskyard("doctor", "--fix", "--json").data

@@ -16,10 +16,10 @@ from support.job_cli import ended, job, started
 from support.job_outputs import ended_by_hand
 from support.jobs import kill_keeper
 from support.wait import until
-from taskyard import paths
-from taskyard.clock import now_ms
-from taskyard.runtime.gc import collect
-from taskyard.runtime.jobs import Jobs
+from taskyard import config
+from taskyard.core.system import now_ms
+from taskyard.jobs.gc import collect
+from taskyard.jobs.jobs import Jobs
 
 
 @pytest.mark.req("B-08", "B-13")
@@ -92,7 +92,7 @@ def sleeps_on_a_keeper(pid: int) -> bool:
 @pytest.mark.req("B-08")
 def test_a_lost_job_ends_it_with_125_and_says_what_happened() -> None:
     naps = started("--", "sleep", "60")
-    jobs = Jobs(paths.home())
+    jobs = Jobs(config.home())
     kill_keeper(jobs, jobs.get(naps))
 
     ran = taskyard("wait", naps)
@@ -102,8 +102,8 @@ def test_a_lost_job_ends_it_with_125_and_says_what_happened() -> None:
 
 @pytest.mark.req("B-06")
 def test_how_a_job_ended_that_gc_took_is_still_told() -> None:
-    folder = ended_by_hand(paths.home(), at=now_ms() - 10_000, size=10)
-    collect(paths.home(), quota=0, age_limit=0)
+    folder = ended_by_hand(config.home(), at=now_ms() - 10_000, size=10)
+    collect(config.home(), quota=0, age_limit=0)
 
     ran = taskyard("wait", folder.id, "--json")
 

@@ -12,8 +12,8 @@ from support.headless import headless, size
 from support.job_cli import ended, job, started
 from support.jobs import kill_keeper
 from support.wait import until
-from taskyard import paths
-from taskyard.runtime.jobs import Jobs
+from taskyard import config
+from taskyard.jobs.jobs import Jobs
 
 
 def _is_zombie_leader(pid: int) -> bool:
@@ -102,7 +102,7 @@ def test_a_killed_supervisor_leaves_no_such_program_behind(tmp_path: Path) -> No
     written = tmp_path / "written"
     job_id = started("--", f"setsid {headless(written, stubborn=True)} & exec sleep 60")
     _grows(written)
-    jobs = Jobs(paths.home())
+    jobs = Jobs(config.home())
     kill_keeper(jobs, jobs.get(job_id))
 
     over = ended(job_id)

@@ -12,9 +12,9 @@ import pytest
 from support.cli import taskyard
 from support.ended_jobs import end_job
 from support.repo import git_folder
-from taskyard import paths
+from taskyard import config
 from taskyard.cli.complete import candidates
-from taskyard.database.pool import database
+from taskyard.postgres.connection import database
 
 pytestmark = pytest.mark.req("X-01", "T-05")
 
@@ -152,7 +152,7 @@ def test_the_doctor_tells_of_a_cycle_a_damaged_row_and_a_wrong_clock(
         body = json.dumps({"subject": "Round", "description": "d", "blockedBy": [other], "blocks": [other]})
         database(shared).ask("UPDATE task SET body = %s WHERE id = %s", [body, int(task_id)])
     database(shared).ask("UPDATE task SET body = '{' WHERE id = 3")
-    monkeypatch.setattr("taskyard.checkup.shared.now_ms", lambda: 1_000_000)
+    monkeypatch.setattr("taskyard.postgres.doctor.now_ms", lambda: 1_000_000)
 
     ran = taskyard("doctor", "--list", "x", "--json")
 
@@ -176,7 +176,7 @@ def test_the_doctor_tells_of_a_database_that_is_not_ready(shared: str, monkeypat
 
 @pytest.mark.req("N-03")
 def test_between_two_tools_a_hook_brings_only_next_notices_from_the_database(shared: str) -> None:
-    later, urgent = end_job(paths.home()), end_job(paths.home(), priority="next")
+    later, urgent = end_job(config.home()), end_job(config.home(), priority="next")
 
     def told(event: str) -> str:
         ran = taskyard("hook", event, "--strict", stdin=json.dumps({"tool_name": "Read"}).encode())

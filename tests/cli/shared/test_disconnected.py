@@ -14,7 +14,7 @@ import pytest
 from support.cli import process, start, taskyard
 from support.gate import Gate, gate
 from support.wait import until
-from taskyard.database import waiting
+from taskyard.postgres import deadline
 
 pytestmark = pytest.mark.req("X-01")
 
@@ -26,7 +26,7 @@ def door(address: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Gate]:
         monkeypatch.setenv("TASKYARD_LIST", "x")
         assert taskyard("task", "add", "First").code == 0
         yield made
-    waiting.aloud(None)
+    deadline.report_waits(None)
 
 
 class Lines:

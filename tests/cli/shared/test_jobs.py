@@ -13,7 +13,7 @@ import taskyard as api
 from support.cli import process, taskyard
 from support.crews import noted, noting, plan
 from support.wait import until
-from taskyard.kinds.shell import Shell
+from taskyard.jobs.kinds.shell import Shell
 
 pytestmark = pytest.mark.req("X-01")
 

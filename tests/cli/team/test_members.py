@@ -15,7 +15,7 @@ from support.cli import taskyard as command_line
 from support.crews import members, noted, nothing_is_left, noting, plan
 from support.tmux import said, tmux_server
 from support.wait import until
-from taskyard.crew.member import run_member
+from taskyard.agents.lead.members import run_member
 
 __all__ = ["tmux_server"]  # a fixture
 

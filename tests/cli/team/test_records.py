@@ -14,7 +14,7 @@ from support.command import Shell
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from taskyard.app import Yard
+    from taskyard.yard import Yard
 
 
 @pytest.fixture

@@ -15,8 +15,7 @@ from support.cli import Ran, process, start
 from support.cli import taskyard as command_line
 from support.crews import members, noted, nothing_is_left, noting, plan
 from support.wait import until
-from taskyard.runtime.folder import JobFolder
-from taskyard.runtime.liveness import keeper_of
+from taskyard.jobs.job_dir import JobPaths, supervisor_pid
 
 PLAN = """\
 name: shop
@@ -232,7 +231,7 @@ def test_a_member_whose_keeper_somebody_stopped_ends_with_the_team(tmp_path: Pat
     with taskyard.open(list="shop", is_person=True) as yard:
         until(lambda: any(task.owner for task in yard.tasks.list()))
         [ada] = [job for job in yard.jobs.list() if job.type == "in_process_teammate"]
-        keeper = keeper_of(JobFolder(yard.home, ada.id))
+        keeper = supervisor_pid(JobPaths(yard.home, ada.id))
         assert keeper is not None
         os.kill(keeper, signal.SIGSTOP)
         child.send_signal(signal.SIGINT)

@@ -7,11 +7,11 @@ import os
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, NamedTuple, Self
 
-from taskyard.runtime.context import JobContext
-from taskyard.runtime.kind import Outcome, Wanted
+from taskyard.jobs.context import JobContext
+from taskyard.jobs.kind import LaunchSpec, Outcome
 
 if TYPE_CHECKING:
-    from taskyard.runtime.kind import Handler
+    from taskyard.jobs.kind import Handler
 
 
 class Countdown(NamedTuple):
@@ -34,8 +34,8 @@ class Countdown(NamedTuple):
     def letter(self) -> str:
         return "x"
 
-    def wanted(self) -> Wanted:
-        return Wanted(
+    def wanted(self) -> LaunchSpec:
+        return LaunchSpec(
             f"Count down from {self.start}",
             arguments=self._asdict(),
             is_inside=self.inside,

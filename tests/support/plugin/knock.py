@@ -6,8 +6,8 @@ import asyncio
 from urllib.parse import urlsplit
 
 from taskyard.errors import RemoteRefused
-from taskyard.remote.backend import Seen, Work
-from taskyard.remote.remotes import Remote
+from taskyard.jobs.remote.backend import PollResult, Work
+from taskyard.jobs.remote.remotes import Remote
 
 
 class Knock:
@@ -21,7 +21,7 @@ class Knock:
     async def submit(self, work: Work) -> str:
         raise RemoteRefused(self._name, "it only opens")
 
-    async def poll(self, session: str, cursor: str = "") -> Seen:
+    async def poll(self, session: str, cursor: str = "") -> PollResult:
         raise RemoteRefused(self._name, "it only opens")
 
     async def send(self, session: str, text: str) -> None:

@@ -1,0 +1,1 @@
+"""Team leadership: read a plan, start, monitor, replace and shut down members, remove a team."""

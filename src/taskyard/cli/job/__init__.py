@@ -1,1 +1,0 @@
-"""Background jobs on the command line; each verb is a command of its own: `taskyard run`, `ps`, `wait`, `stop`, …"""

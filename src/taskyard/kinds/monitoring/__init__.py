@@ -1,1 +1,0 @@
-"""What a monitor does in its own process: hear a source, keep all of it, tell of it at a bounded pace."""

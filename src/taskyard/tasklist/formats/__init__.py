@@ -1,1 +1,0 @@
-"""One file per format in which a list leaves or enters."""

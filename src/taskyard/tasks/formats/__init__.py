@@ -1,0 +1,1 @@
+"""Export and import formats of a list, one module per format."""

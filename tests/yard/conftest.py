@@ -1,0 +1,7 @@
+"""Jobs of an agent, for tests of the process they run in."""
+
+from __future__ import annotations
+
+from support.kind_jobs import jobs
+
+__all__ = ["jobs"]
