@@ -55,7 +55,7 @@ def _doctor_arguments(parser: Parser) -> None:
         "--fix",
         nargs="*",
         metavar="PROBLEM",
-        help="Repair what can lose nothing; with names, those findings instead. Originals are kept.",
+        help="Repair problems that can be fixed without data loss, or only the named ones. Originals are kept.",
     )
 
 
@@ -107,7 +107,7 @@ def _doctor_lines(
     look: Style,
 ) -> Iterator[str]:
     for repair in repairs:
-        kept = f"; the original is in {escape_control(repair.kept)}" if repair.kept else ""
+        kept = f"; the original is kept in {escape_control(repair.kept)}" if repair.kept else ""
         told = f"{escape_control(repair.file)}: {escape_control(repair.done)}{kept}"
         yield f"{colorize('repaired', 'pass', look)} {repair.name}  {told}"
     for finding, error in refused:
@@ -116,12 +116,12 @@ def _doctor_lines(
     yield from _finding_lines(found, look)
     problems = len(_problems(found))
     if not problems:
-        yield f"Nothing is wrong with {escape_control(place)}."
+        yield f"No problems found in {escape_control(place)}."
         return
     easy = sum(finding.kind.is_safe for finding in found)
-    yield f"{problems} {'problem' if problems == 1 else 'problems'} in {escape_control(place)} and around it."
+    yield f"{problems} {'problem' if problems == 1 else 'problems'} in {escape_control(place)} and Taskyard's data."
     if easy:
-        yield f"`taskyard doctor --fix` repairs {'it' if easy == problems == 1 else easy}; nothing can be lost by that."
+        yield f"`taskyard doctor --fix` repairs {'it' if easy == problems == 1 else easy} without data loss."
 
 
 def _finding_lines(found: Sequence[Finding], look: Style) -> Iterator[str]:
@@ -134,7 +134,7 @@ def _finding_lines(found: Sequence[Finding], look: Style) -> Iterator[str]:
             yield f"    {escape_control(finding.why)}"
             if finding.fix:
                 kind = finding.kind
-                how = "--fix" if kind.is_safe else f"--fix {name}" if kind.can_fix else "by hand"
+                how = "--fix" if kind.is_safe else f"--fix {name}" if kind.can_fix else "manually"
                 yield f"    {how}: {escape_control(finding.fix)}"
         if len(same) > MAX_PER_KIND:
             yield f"    … and {len(same) - MAX_PER_KIND} more of {name}"
@@ -143,11 +143,12 @@ def _finding_lines(found: Sequence[Finding], look: Style) -> Iterator[str]:
 DOCTOR = Command(
     _run_doctor,
     _doctor_arguments,
-    "Look at a list's files, at what Taskyard keeps beside them, and at its own state, and name what is wrong.\n"
-    "Looking changes nothing. --fix repairs what can lose nothing; a damaged file is rewritten only when\n"
-    "asked by name, and a cycle is never broken by guess. Originals are kept in .taskyard/doctor.",
+    "Check the files of a list, Taskyard's data beside them, and Taskyard's own state, and report problems.\n"
+    "Checking changes nothing. --fix makes repairs without data loss; a damaged file is rewritten only if "
+    "the\n"
+    "problem is named, and cycles are never broken automatically. Originals are kept in .taskyard/doctor.",
     examples=("taskyard doctor", "taskyard doctor --fix", "taskyard doctor --fix damaged-task held-task"),
-    exits=("0  done: nothing is wrong (any more)", "1  something is wrong"),
+    exits=("0  done: no problems, or all repaired", "1  problems were found"),
 )
 
 
@@ -155,12 +156,12 @@ _MAX_WIDTH = 60  #: columns of a description
 
 
 def _gc_arguments(parser: Parser) -> None:
-    parser.add("--dry-run", action="store_true", help="Only say what would go.")
+    parser.add("--dry-run", action="store_true", help="Only print what would be removed.")
     parser.add(
         "--older-than",
         type=seconds,
         metavar="TIME",
-        help="Remove what ended longer ago than this, such as 7d; the setting job_age_limit if not given.",
+        help="Remove jobs that ended longer ago than this, such as 7d; default: the setting job_age_limit.",
     )
 
 
@@ -227,11 +228,11 @@ def _gc_lines(done: GcResult, *, quota: int, dry_run: bool) -> Iterator[str]:
     verb, freed = ("Would remove", "free") if dry_run else ("Removed", "freed")
     kept = [f"{done.store.running} running", f"{done.store.unread} unread"]
     if done.store.strange:
-        kept.append(f"{done.store.strange} that cannot be read")
+        kept.append(f"{done.store.strange} unreadable")
     yield f"{verb} {jobs}, {freed} {size(done.freed)}. {size(done.left)} of {size(quota)} are used."
-    yield f"Not touched: {', '.join(kept)}."
+    yield f"Kept: {', '.join(kept)}."
     if done.incomplete:
-        yield f"{verb} the remains of {done.incomplete} that never began."
+        yield f"{verb} {done.incomplete} incomplete job directories."
 
 
 def _tree_lines(trees: Sequence[SettledWorktree], *, dry_run: bool) -> Iterator[str]:
@@ -240,29 +241,29 @@ def _tree_lines(trees: Sequence[SettledWorktree], *, dry_run: bool) -> Iterator[
             yield f"Kept the worktree {escape_control(tree.path)}: {escape_control(tree.kept)}."
         else:
             done = "Would remove" if dry_run else "Removed"
-            yield f"{done} the worktree {escape_control(tree.path)}: no work was in it."
+            yield f"{done} the worktree {escape_control(tree.path)}: it had no changes."
 
 
 GC = Command(
     _run_gc,
     _gc_arguments,
-    "Remove what ended jobs left on disk: those that ended longer ago than the age limit, then the oldest until\n"
-    "all fit into the quota. What runs and what nobody has read the news of is never touched; how each job ended\n"
-    "stays known. Worktrees of agents that are over go too, unless there is work in them.",
+    "Delete files of ended jobs: first those older than the age limit, then the oldest until the rest fits "
+    "into the\n"
+    "quota. Running jobs and jobs with unread notices are kept; the result of each job stays known. Worktrees "
+    "of\n"
+    "ended agents are removed too, unless they contain changes.",
     examples=("taskyard gc --dry-run", "taskyard gc --older-than 7d"),
 )
 
 
 DB_ROWS = {
-    "status": CommandEntry("taskyard.cli.admin:STATUS", "Whether the database is there, and of which version"),
-    "upgrade": CommandEntry("taskyard.cli.admin:UPGRADE", "Make its tables, or bring them to this version"),
+    "status": CommandEntry("taskyard.cli.admin:STATUS", "Check the connection to the database and its schema version"),
+    "upgrade": CommandEntry("taskyard.cli.admin:UPGRADE", "Create or upgrade the tables"),
 }
 
 
 def _db_arguments(parser: Parser) -> None:
-    parser.add(
-        "--store", metavar="ADDRESS", help="postgresql://…; $TASKYARD_STORE or the setting `store` if not given."
-    )
+    parser.add("--store", metavar="ADDRESS", help="postgresql://…; default: $TASKYARD_STORE or the setting `store`.")
 
 
 def _address(args: Args) -> str:
@@ -276,7 +277,8 @@ def _address(args: Args) -> str:
     found = args.store if args.store is not None else config.load_settings().store
     if not is_database_url(found):
         raise UsageError(
-            "No database is set up.", "Set TASKYARD_STORE=postgresql://user@host/database, or `store` in config.toml."
+            "No database is configured.",
+            "Set TASKYARD_STORE=postgresql://user@host/database, or `store` in config.toml.",
         )
     return str(found)
 
@@ -326,13 +328,13 @@ def _db_lines(facts: dict[str, object]) -> list[str]:
     advice = {
         "ready": ", ".join(
             _count_text(facts.get(key), things)
-            for key, things in (("lists", "lists"), ("tasks", "tasks"), ("agents", "living agents"))
+            for key, things in (("lists", "lists"), ("tasks", "tasks"), ("agents", "live agents"))
         ),
-        "read_only": "this role may look, and not write: its owner can GRANT that",
-        "empty": "it has no tables of Taskyard yet: `taskyard db upgrade` makes them",
-        "older": f"schema {facts.get('schema')}, this Taskyard needs {facts['known']}: `taskyard db upgrade`",
+        "read_only": "this role can read but not write: the owner of the tables can GRANT that",
+        "empty": "no Taskyard tables yet: `taskyard db upgrade` creates them",
+        "older": f"schema {facts.get('schema')}, this Taskyard requires {facts['known']}: run `taskyard db upgrade`",
         "disconnected": facts.get("why"),
-        "newer": f"schema {facts.get('schema')}, this Taskyard knows {facts['known']}: install a newer one",
+        "newer": f"schema {facts.get('schema')}, this Taskyard supports {facts['known']}: install a newer one",
     }
     state = str(facts["state"])
     return [f"{state:<12}  {facts['where']}: {advice[state]}"]
@@ -363,7 +365,7 @@ def _upgrade(args: Args) -> int:
     text = (
         f"{where} has schema {schema.expected_version()}."
         if taken
-        else f"{where} has schema {schema.expected_version()} already."
+        else f"{where} already has schema {schema.expected_version()}."
     )
     return answer(args, lambda: {"where": where, "schema": schema.expected_version(), "taken": done}, lambda: [text])
 
@@ -371,17 +373,19 @@ def _upgrade(args: Args) -> int:
 STATUS = Command(
     _status,
     _db_arguments,
-    "Say whether the database that the setting `store` names can be reached, and whether its tables are of this\n"
+    "Check whether the database in the setting `store` can be reached and whether its tables have the schema "
+    "of this\n"
     "version.",
     examples=("taskyard db status", "taskyard db status --json"),
-    exits=("1  its tables are of another version, or may not be written", "75  it cannot be reached now"),
+    exits=("1  the tables have another version, or are not writable", "75  the database cannot be reached now"),
 )
 
 UPGRADE = Command(
     _upgrade,
     _db_arguments,
-    "Make Taskyard's tables in a database, or bring older ones to this version. Several may run it at once: one does\n"
-    "the work. Whoever runs an older Taskyard is refused afterwards, in words.",
+    "Create Taskyard's tables in a database, or upgrade them to this version. Concurrent upgrades are safe: "
+    "one process\n"
+    "does the work. Older Taskyard versions then refuse to use the database, with an error message.",
     examples=("TASKYARD_STORE=postgresql://ada@db.example/yard taskyard db upgrade",),
 )
 
@@ -398,25 +402,25 @@ class TrustRequest(NamedTuple):
 
 
 def _trust_arguments(parser: Parser) -> None:
-    parser.add("id", type=task_id, nargs="?", metavar="ID", help="The acceptance command of this task.")
-    parser.add("--all", action="store_true", help="The project's hooks and every acceptance command on the list.")
-    parser.add("--trusted", action="store_true", help="Only show what is allowed, everywhere.")
-    parser.add("--revoke", action="store_true", help="Take it back instead.")
-    parser.add("--yes", "-y", action="store_true", help="You have read them: do not ask.")
+    parser.add("id", type=task_id, nargs="?", metavar="ID", help="Task whose acceptance command to trust.")
+    parser.add("--all", action="store_true", help="Trust the project's hooks and all acceptance commands on the list.")
+    parser.add("--trusted", action="store_true", help="Only list what is trusted, in all projects.")
+    parser.add("--revoke", action="store_true", help="Revoke the trust instead.")
+    parser.add("--yes", "-y", action="store_true", help="Skip the confirmation.")
 
 
 def _run_trust(args: Args) -> int:
     if args.trusted:
         return _show_trusted(args)
     if args.id and args.all:
-        raise UsageError("One task's command, or --all: not both.")
+        raise UsageError("Give either a task ID or --all.")
     with open_yard(args) as yard:
         found = list(_trust_requests(args, yard))
     if args.revoke:
         return _revoke_all(args, found)
     wanted = [one for one in found if not one.is_trusted]
     if not wanted:
-        return answer(args, list, lambda: ["Nothing here waits for your trust."])
+        return answer(args, list, lambda: ["Nothing to trust here."])
     if not args.as_json:
         for line in _trust_lines(wanted):
             print_line(line)
@@ -443,7 +447,7 @@ def _complete_finished(args: Args, wanted: Sequence[TrustRequest]) -> int:
             failed = True
             warn(f"Task #{one.task.id} is not completed: {error}")
         else:
-            print_info(args, f"Completed #{one.task.id}, which waited for this.")
+            print_info(args, f"Completed #{one.task.id}, which was waiting for this.")
     return 1 if failed else 0
 
 
@@ -451,7 +455,7 @@ def _revoke_all(args: Args, found: Sequence[TrustRequest]) -> int:
     done = [one for one in found if _revoke(one)]
 
     def lines() -> list[str]:
-        return [f"No longer trusted: {escape_control(one.of)}" for one in done] or ["Nothing of it was trusted."]
+        return [f"No longer trusted: {escape_control(one.of)}" for one in done] or ["None of it was trusted."]
 
     return answer(args, lambda: _trust_json(done), lines)
 
@@ -552,13 +556,14 @@ def _kind_text(kind: str) -> str:
 TRUST = Command(
     _run_trust,
     _trust_arguments,
-    "Show the hooks and git filters that came with this project, or acceptance commands of tasks, and allow them\n"
-    "to run. Other people wrote them: read them first. After any change they must be allowed again.",
+    "Show the hooks and git filters that came with this project, or acceptance commands of tasks, and allow "
+    "them to\n"
+    "run. They were written by other people: read them first. After any change they must be trusted again.",
     examples=("taskyard trust", "taskyard trust 12", "taskyard trust --all --yes", "taskyard trust --trusted"),
     exits=(
-        "1  a task that waited for this trust could not be completed",
-        "2  nobody can be asked here: --yes",
-        "130  you said no",
+        "1  a task that was waiting for this could not be completed",
+        "2  no terminal to ask on: use --yes",
+        "130  you declined",
     ),
 )
 
@@ -578,7 +583,7 @@ if TYPE_CHECKING:
 
 
 LISTS_ROWS = {
-    "": CommandEntry("taskyard.cli.admin:LISTS", "All lists, and which one is current"),
+    "": CommandEntry("taskyard.cli.admin:LISTS", "List all task lists and show which one is current"),
     "use": CommandEntry("taskyard.cli.admin:USE", "Make a list the current one of this shell"),
 }
 
@@ -628,14 +633,19 @@ def _lists_lines(found: list[ListFacts]) -> Iterator[str]:
 
 
 def _use_arguments(parser: Parser) -> None:
-    parser.add("name", metavar="LIST", help="The list; need not exist yet.")
-    parser.add("--shell", choices=("bash", "zsh", "fish"), default="bash", help="For which shell; bash if not given.")
-    parser.add("--existing", action="store_true", help="Only a list that exists already.")
+    parser.add("name", metavar="LIST", help="List name; need not exist yet.")
+    parser.add(
+        "--shell",
+        choices=("bash", "zsh", "fish"),
+        default="bash",
+        help="Shell to print the command for; default: bash.",
+    )
+    parser.add("--existing", action="store_true", help="Fail if the list does not exist.")
 
 
 def _use(args: Args) -> int:
     if args.list is not None:
-        raise UsageError("Name the list once: `taskyard lists use NAME`.")
+        raise UsageError("Give a list name: `taskyard lists use NAME`.")
     name = folder_name("a list", args.name)
     if args.existing and name not in (known := open_lists(args).names()):
         raise ListNotFound(name, nearest=nearest(name, known))
@@ -646,34 +656,34 @@ def _use(args: Args) -> int:
         else f"export CLAUDE_CODE_TASK_LIST_ID={name}"
     )
     if os.environ.get("TASKYARD_LIST"):
-        print_info(args, "TASKYARD_LIST is set and wins over it: unset that first.")
+        print_info(args, "TASKYARD_LIST is set and takes precedence: unset it first.")
     return answer(args, lambda: {"list": name, "command": command}, lambda: [command], ids=[command])
 
 
 LISTS = Command(
     _run_lists,
-    about="Show every list there is: what is open and done, when it last changed, which one is\n"
-    "current, and why. `taskyard lists use NAME` makes one current.",
+    about="List all task lists: open and completed tasks, last change, which list is current, and why.\n"
+    "`taskyard lists use NAME` makes a list the current one.",
     examples=("taskyard lists", 'eval "$(taskyard lists use release)"'),
 )
 USE = Command(
     _use,
     _use_arguments,
-    "Print the command that makes a list the current one of this shell, for Taskyard and Claude Code.",
+    "Print the shell command that makes a list the current one, for Taskyard and Claude Code.",
     examples=('eval "$(taskyard lists use release)"', "taskyard lists use release --shell fish | source"),
 )
 
 
 REMOTE_ROWS = {
-    "": CommandEntry("taskyard.cli.admin:LIST", "The places that run agents"),
-    "list": CommandEntry("taskyard.cli.admin:LIST", "The places that run agents, as they are set up"),
-    "check": CommandEntry("taskyard.cli.admin:CHECK", "Whether they would, and what is wrong if not"),
+    "": CommandEntry("taskyard.cli.admin:LIST", "Remotes that run agents"),
+    "list": CommandEntry("taskyard.cli.admin:LIST", "List the configured remotes"),
+    "check": CommandEntry("taskyard.cli.admin:CHECK", "Test the connection to each remote"),
 }
 
 #: Exit codes of a check: a permanent problem, and one that may pass.
 _EXIT_FAILED, _EXIT_AWAY = 1, 75
 
-_NONE = "None is set up. Name one in config.toml: a table [remotes.NAME] with backend and url."
+_NONE = "No remotes are configured. Add a table [remotes.NAME] with backend and url to config.toml."
 
 
 def _list(args: Args) -> int:
@@ -720,7 +730,7 @@ def _remote_lines(found: Sequence[Remote]) -> Iterator[str]:
 
 
 def _check_arguments(parser: Parser) -> None:
-    parser.add("remote", nargs="?", metavar="REMOTE", help="The place; every one if not given.")
+    parser.add("remote", nargs="?", metavar="REMOTE", help="Remote to check; default: all.")
 
 
 def _check(args: Args) -> int:
@@ -763,20 +773,22 @@ def _checked_lines(found: Iterable[CheckResult]) -> Iterator[str]:
 
 LIST = Command(
     _list,
-    about="Show the places that run agents, as config.toml names them. `taskyard remote check` asks whether they\n"
-    "would, `taskyard agent PROMPT --remote NAME` has one work there.",
+    about="List the remotes configured in config.toml. `taskyard remote check` tests the connection to each "
+    "remote,\n"
+    "`taskyard agent PROMPT --remote NAME` runs an agent on one.",
     examples=("taskyard remote list", "taskyard remote list --json"),
 )
 
 CHECK = Command(
     _check,
     _check_arguments,
-    "Look at places that run agents, step by step: what is set up, the token, the host, who answers there. Nothing\n"
-    "is begun. Of what is wrong, it says what to do next; with -q only the names of those are printed.",
+    "Test the connection to remotes step by step: configuration, token, host, and the service behind it. No "
+    "session is\n"
+    "started. For each problem the next step is printed; with -q only the names of remotes with problems.",
     examples=("taskyard remote check", "taskyard remote check cluster", "taskyard remote check --json"),
     exits=(
-        "1   something is wrong with one of them",
-        "4   none of this name is set up",
-        "75  one cannot be reached now",
+        "1   a remote has a problem",
+        "4   no such remote is configured",
+        "75  a remote cannot be reached now",
     ),
 )

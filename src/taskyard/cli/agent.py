@@ -45,11 +45,11 @@ def add_remote_arguments(parser: Parser) -> None:
     """Add the options of a remote agent."""
     from taskyard.jobs.remote.completion import SUBTYPES
 
-    parser.add("--remote", metavar="REMOTE", help="Have it work elsewhere: a place of `taskyard remote list`.")
-    parser.add("--remote-type", choices=SUBTYPES, help="What kind of work that is; remote-agent if not given.")
+    parser.add("--remote", metavar="REMOTE", help="Run the agent on this remote; see `taskyard remote list`.")
+    parser.add("--remote-type", choices=SUBTYPES, help="Type of the remote session; default: remote-agent.")
     parser.add(
         "--metadata", type=_pair, action="append", default=[], metavar="KEY=VALUE",
-        help="Kept with the session elsewhere, and what completion checkers are asked with.",
+        help="Metadata stored with the remote session and passed to completion checkers.",
     )  # fmt: skip
 
 
@@ -66,7 +66,7 @@ def is_remote(args: Args) -> bool:
     if args.remote is not None:
         return True
     if args.remote_type is not None or args.metadata:
-        raise UsageError("--remote-type and --metadata are for an agent elsewhere: name the place with --remote.")
+        raise UsageError("--remote-type and --metadata require --remote.")
     return args.resume is not None and args.resume.startswith("r")
 
 
@@ -81,7 +81,7 @@ def remote_spec(args: Args, prompt: str, task: str | None) -> RemoteAgent:
 
     if odd := [name for name in _LOCAL_ONLY if getattr(args, name)]:
         option = {"agent_type": "type"}.get(odd[0], odd[0]).replace("_", "-")
-        raise UsageError(f"--{option} is about an agent that works here; leave it out, or --remote.")
+        raise UsageError(f"--{option} applies to local agents only; omit it, or --remote.")
     given = {name: value for name in _AGENT_REMOTE_OPTIONS if (value := getattr(args, name))}
     given |= {"remote_task_type": args.remote_type} if args.remote_type is not None else {}
     given |= {"metadata": dict(args.metadata)} if args.metadata else {}
@@ -93,40 +93,50 @@ def remote_spec(args: Args, prompt: str, task: str | None) -> RemoteAgent:
 
 
 def _arguments(parser: Parser) -> None:
-    parser.add("prompt", metavar="PROMPT", help="What it is to do; - reads it from standard input.")
-    parser.add("-d", "--detach", action="store_true", help="Leave it in the background, and print its id.")
-    parser.add("--engine", default="", metavar="ENGINE", help="What it runs on: see `taskyard engines`.")
-    parser.add("--command", default="", metavar="CMD", help="The program of an engine that is one, with its words.")
-    parser.add("--model", metavar="MODEL", help="The model, where the engine lets one choose.")
-    parser.add("--type", metavar="TYPE", dest="agent_type", help="What hooks match on; general-purpose if not given.")
-    parser.add("--name", metavar="NAME", help="The name it acts under; its job's id if not given.")
-    parser.add("--description", metavar="TEXT", help="What people see, if not the prompt's first line.")
-    parser.add("--cwd", metavar="DIR", help="Where it works, if not here.")
+    parser.add("prompt", metavar="PROMPT", help="Prompt for the agent; - reads standard input.")
+    parser.add("-d", "--detach", action="store_true", help="Run in the background and print the job id.")
+    parser.add("--engine", default="", metavar="ENGINE", help="Engine to run on; see `taskyard engines`.")
+    parser.add("--command", default="", metavar="CMD", help="Program and arguments, for engines that run a program.")
+    parser.add("--model", metavar="MODEL", help="Model, if the engine supports a choice.")
+    parser.add(
+        "--type", metavar="TYPE", dest="agent_type", help="Agent type that hooks match on; default: general-purpose."
+    )
+    parser.add("--name", metavar="NAME", help="Agent name; default: the job id.")
+    parser.add(
+        "--description", metavar="TEXT", help="Description shown for the job; default: the first line of the prompt."
+    )
+    parser.add("--cwd", metavar="DIR", help="Working directory; default: the current one.")
     parser.add(
         "--resume",
         metavar="JOB",
-        help="Go on with the work of an agent that is over: its engine, name, folder, session.",
+        help="Continue an ended agent job: same engine, name, directory and session.",
     )
-    parser.add("--main-session", action="store_true", help="It is a person's main conversation, put in the background.")
-    parser.add("--session", metavar="ID", help="The conversation to go on with, as its engine or its place names it.")
-    parser.add("--task", metavar="ID", help="The task it is for: what it takes is counted there.")
-    parser.add("--worktree", action="store_true", help="It works in a git worktree of its own, kept if it leaves work.")
-    parser.add("--timeout", type=seconds, metavar="TIME", help="End it after this long: 90s, 10m.")
-    parser.add("--max-tokens", type=integer, metavar="N", help="End it when it has used so many tokens.")
     parser.add(
-        "--max-cost", type=dollars, metavar="USD", help="End it when it has cost so much, where its engine tells."
+        "--main-session",
+        action="store_true",
+        help="Mark the job as a person's main session that was moved to the background.",
+    )
+    parser.add("--session", metavar="ID", help="Id of the session to continue, as known to the engine or remote.")
+    parser.add("--task", metavar="ID", help="Task the agent works on; usage is added to the task.")
+    parser.add("--worktree", action="store_true", help="Run in a new git worktree; it is kept if it contains changes.")
+    parser.add("--timeout", type=seconds, metavar="TIME", help="Stop the agent after this time: 90s, 10m.")
+    parser.add("--max-tokens", type=integer, metavar="N", help="Stop the agent when it has used this many tokens.")
+    parser.add(
+        "--max-cost", type=dollars, metavar="USD", help="Stop the agent at this cost, if the engine reports costs."
     )
     parser.add(
         "--permissions",
         choices=PERMISSIONS,
-        help="What it may do without asking: the setting `agent_permissions` if not given.",
+        help="What the agent may do without asking; default: the setting `agent_permissions`.",
     )
     parser.add(
         "--on-rate-limit",
         choices=("wait", "stop"),
-        help="Wait for a rate limit to lift and continue, or stop; the setting `on_rate_limit` if not given.",
+        help="Wait until a rate limit is lifted and continue, or stop; default: the setting `on_rate_limit`.",
     )
-    parser.add("--on-parent-exit", choices=("kill", "keep"), help="When whoever started it ends.")
+    parser.add(
+        "--on-parent-exit", choices=("kill", "keep"), help="Kill or keep the agent when its parent job or session ends."
+    )
     add_remote_arguments(parser)
 
 
@@ -150,9 +160,9 @@ def _spec(args: Args) -> Agent | RemoteAgent:
     try:
         command = tuple(shlex.split(args.command))
     except ValueError as error:
-        raise UsageError(f"--command cannot be read: {error}.") from error
+        raise UsageError(f"--command cannot be parsed: {error}.") from error
     if args.resume is not None and (args.engine or command):
-        raise UsageError("--resume goes on with the engine and program of that job: leave out --engine and --command.")
+        raise UsageError("--resume uses the engine and program of that job: omit --engine and --command.")
     spec = (
         Agent(prompt)
         if args.resume is None
@@ -217,10 +227,14 @@ def _engines(args: Args) -> int:
 AGENT = Command(
     _run,
     _arguments,
-    "Have an agent work on a prompt, as a job. What it says and does is its transcript (`taskyard logs JOB`); its\n"
-    "answer is printed when it is done. What you type meanwhile is told it, where its engine listens; Ctrl+B and\n"
-    "Ctrl+C work as in `taskyard run`. With -d it is left in the background, and its end is told by a notice. With\n"
-    "--remote it works elsewhere, and goes on there whatever ends here; PROMPT is told to a --session that is there.",
+    "Run an agent on a prompt, as a job. Its transcript is the job's output (`taskyard logs JOB`); its answer "
+    "is printed\n"
+    "at the end. Text you type is sent to the agent if the engine accepts input; Ctrl+B and Ctrl+C work as "
+    "in\n"
+    "`taskyard run`. With -d the agent runs in the background, and a notice reports its end. With --remote it "
+    "runs on\n"
+    "a remote and continues there if the local job ends; with --session, PROMPT is sent to that remote "
+    "session.",
     examples=(
         "taskyard agent 'Fix the failing test' --engine claude",
         "taskyard agent -d 'Summarise today' --command 'my-agent --fast'",
@@ -235,6 +249,6 @@ AGENT = Command(
 ENGINES = Command(
     _engines,
     None,
-    "What agents can run on here: the engines, and agents of others that are installed.",
+    "List the engines that agents can run on, including installed third-party agents.",
     examples=("taskyard engines", "taskyard engines --json"),
 )

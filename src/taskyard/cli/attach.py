@@ -300,7 +300,7 @@ class AttachedJob:
     def _keys(self) -> tuple[str, ...]:
         """Return the meaning of the keys, in words."""
         if self._stops:
-            return ("stopping; Ctrl+C again does not wait",)
+            return ("stopping; press Ctrl+C again to kill",)
         return (self._hint, "Ctrl+C stops it") if self._keyboard.is_on else ()
 
     # -- input ---------------------------------------------------------------------------------
@@ -597,9 +597,9 @@ class LiveOutput:
         for _ in range(_MAX_PARTS):
             part = self._output.read(self._offset, _CHUNK)
             if part.restarted:
-                self.say("[the job truncated its output: from its new beginning]")
+                self.say("[the job truncated its output: continuing from its new beginning]")
             if part.omitted:
-                self.say(f"[{part.omitted:,} bytes were left out here: the output was larger than its cap]")
+                self.say(f"[{part.omitted:,} bytes omitted: the output exceeded its cap]")
             self._offset = part.next_offset
             if not part.text:
                 return False
@@ -965,7 +965,7 @@ def print_result(args: Args, seen: AttachResult) -> None:
     """Print what the output and the exit code do not show."""
     job, end = seen.job, seen.job.end
     if end is None:
-        goes_on = "It goes on in the background" if job.is_backgrounded else "It has not ended yet"
+        goes_on = "Running in the background" if job.is_backgrounded else "Not ended yet"
         print_info(args, f"{goes_on}: {job.id}. See `taskyard logs -f {job.id}`, `taskyard stop {job.id}`.")
         return
     if seen.signal or end.cause != "exited":
@@ -973,6 +973,9 @@ def print_result(args: Args, seen: AttachResult) -> None:
         stopped = stop_result(job._replace(status=JobStatus.RUNNING), job)
         print_info(args, format_stop(stopped, look) if seen.signal else status_line(job, look))
     if end.leftovers:
-        print_info(args, f"It left {end.leftovers} {'process' if end.leftovers == 1 else 'processes'} behind: stopped.")
+        print_info(
+            args,
+            f"Stopped {end.leftovers} {'process' if end.leftovers == 1 else 'processes'} left by the command.",
+        )
     if end.output_lost:
-        print_info(args, f"Not all of its output could be kept: {end.output_lost}.")
+        print_info(args, f"Some output was lost: {end.output_lost}.")

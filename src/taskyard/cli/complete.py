@@ -293,10 +293,10 @@ def _with_prefix(typed: str, found: Iterable[Candidate]) -> list[Candidate]:
 
 
 def _take_words(parser: Parser) -> None:
-    parser.add("words", nargs="*", metavar="WORD", help="The words up to the cursor.")
+    parser.add("words", nargs="*", metavar="WORD", help="Words of the command line up to the cursor.")
 
 
-COMPLETE = Command(_run_complete, _take_words, "Candidates for the last of the given words, one a line.")
+COMPLETE = Command(_run_complete, _take_words, "Print completion candidates for the last word, one per line.")
 
 
 def caller_candidates() -> list[tuple[str, str]]:
@@ -429,7 +429,7 @@ SCRIPTS = {"bash": _BASH, "zsh": _ZSH, "fish": _FISH}
 
 
 def _completions_arguments(parser: Parser) -> None:
-    parser.add("shell", choices=tuple(SCRIPTS), metavar="SHELL", help="bash, zsh or fish.")
+    parser.add("shell", choices=tuple(SCRIPTS), metavar="SHELL", help="Shell: bash, zsh or fish.")
 
 
 def _run_completions(args: Args) -> int:
@@ -440,7 +440,8 @@ def _run_completions(args: Args) -> int:
 COMPLETIONS = Command(
     _run_completions,
     _completions_arguments,
-    "Print the completion script for a shell: commands, options, lists, agents, ids of tasks with their\n"
-    "subjects and of jobs with what they are, as they are when you press Tab.",
+    "Print the completion script for a shell. It completes commands, options, lists, agents, task ids with "
+    "their\n"
+    "subjects and job ids with their descriptions, as of the moment you press Tab.",
     examples=('eval "$(taskyard completions bash)"', "taskyard completions fish | source"),
 )

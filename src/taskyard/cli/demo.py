@@ -62,8 +62,8 @@ def _make_printer(args: Args) -> Callable[[str], None]:
     """Return a function that prints progress with the seconds since the start."""
     if args.as_json or args.quiet:
         return lambda _: None
-    print_line("A plan of twelve tasks with dependencies. Three teammates write, check, build and tag a small program.")
-    print_line("One check will fail, one job will ask something, and one teammate will be killed (kill -9).")
+    print_line("A plan of twelve tasks with dependencies. Three agents write, check, build and tag a small program.")
+    print_line("One check fails, one job asks a question, and one agent is killed (kill -9).")
     print_line("")
     began = time.monotonic()
 
@@ -87,19 +87,19 @@ def _summary(args: Args, outcome: DemoResult) -> Iterator[str]:
     done = sum(task.is_done for task in outcome.tasks)
     yield f"{done} of {len(outcome.tasks)} tasks done in {outcome.seconds:.1f} s: {shares}."
     refused = ", ".join(f"#{task}" for task in outcome.refused)
-    yield f"Refused by its check, mended, then let through: {refused}."
-    yield f"Jobs that asked something, and were answered: {outcome.answered}."
+    yield f"Refused by the acceptance command, fixed, then accepted: {refused}."
+    yield f"Jobs that asked a question and got an answer: {outcome.answered}."
     yield _jobs_line(outcome)
     if outcome.faults:
         yield from (f"Fault: {fault}." for fault in outcome.faults)
     else:
-        yield "By the log: each task was completed exactly once, and none was begun before what it waited for."
+        yield "Verified in the log: each task was completed exactly once, and none was started before its dependencies."
 
 
 def _jobs_line(outcome: DemoResult) -> str:
     ends = Counter(job.status.value for job in outcome.jobs)
     told = ", ".join(f"{count} {status}" for status, count in sorted(ends.items()))
-    return f"{len(outcome.jobs)} background jobs: {told}. Each end was told once, and nothing of them is left."
+    return f"{len(outcome.jobs)} background jobs: {told}. Each end was reported once, and no process is left."
 
 
 def _json(outcome: DemoResult) -> dict[str, object]:
@@ -129,13 +129,17 @@ def _no_arguments(_: Parser) -> None:
 DEMO = Command(
     _run,
     _no_arguments,
-    "Twelve tasks of a release, with dependencies, worked through by a team of three in a git repository of its own:\n"
-    "they write a small program, test it, build it and tag it. The agents are programs, so no key and no network is\n"
-    "needed; the work is real. One check fails, and is seen to. One job asks something, and is answered. One of the\n"
-    "three is killed (kill -9): its job ends with it, its task comes back by itself, another takes its place.\n"
-    "Everything happens in a temporary folder, which is removed afterwards.",
+    "Run a demo: a team of three agents completes twelve tasks of a release, with dependencies, in its own "
+    "git\n"
+    "repository. They write a small program, test it, build it and tag it. The agents are scripts, so no API "
+    "key and no\n"
+    "network is needed; the work is real. One check fails and is fixed. One job asks a question and gets an "
+    "answer. One\n"
+    "agent is killed (kill -9): its job ends, its task is released, and another agent replaces it. Everything "
+    "happens\n"
+    "in a temporary directory, which is removed afterwards.",
     examples=("taskyard demo", "taskyard demo --json"),
-    exits=("0  done: every task once, and in order", "1  it went otherwise"),
+    exits=("0  done: each task completed once and in order", "1  a guarantee was violated"),
 )
 
 
@@ -198,7 +202,7 @@ def run_demo(folder: str, tell: Callable[[str], None]) -> DemoResult:
         MemberNotStarted: a teammate did not start.
     """
     if shutil.which("git") is None:
-        raise UsageError("The demo works in a git repository, and there is no `git` here: install it first.")
+        raise UsageError("The demo needs git, which was not found: install it first.")
     began = boottime()
     repository = f"{folder}/repository"
     os.mkdir(repository)
@@ -260,7 +264,7 @@ def _print_events(events: Events, tell: Callable[[str], None]) -> None:
 def _format_event(event: Event) -> str:
     about = {name: escape_control(str(value)) for name, value in event.data.items()}
     if event.subtype == "task_started" and about.get("task_type") == "local_bash":
-        return f"    job {event.task_id} begins: {about['description']}"
+        return f"    job {event.task_id} started: {about['description']}"
     if event.subtype == "task_notification" and event.task_id.startswith("b"):
         return f"    job {event.task_id}, {about['status']}: {about['summary']}"
     return ""
@@ -310,21 +314,21 @@ def _faults(tasks: Sequence[Task], completions: Mapping[str, Sequence[Change]], 
         for blocker in task.blocked_by:
             ends = [change.id for change in completions.get(blocker, ())]
             if begun and (not ends or begun[0] < ends[0]):
-                yield f"#{task.id} was begun before #{blocker} was done"
+                yield f"#{task.id} was started before #{blocker} was completed"
 
 
 def _job_faults(yard: Yard, members: Sequence[Job], jobs: Sequence[Job]) -> Iterator[str]:
     """Yield the guarantees violated according to the jobs' records."""
     for job in (*members, *jobs):
         if job.end is None or job.end.proof != "proved":
-            yield f"something of job {job.id} may be left"
+            yield f"processes of job {job.id} may be left"
     for job in jobs:
         count = sum(notice.is_end for notice in outbox.job_notices(yard.home, job.id))
         if count != 1:
-            yield f"the end of job {job.id} was told {count} times"
+            yield f"the end of job {job.id} was reported {count} times"
     died = sum(member.status is not JobStatus.COMPLETED for member in members)
     if died != 1:
-        yield f"{died} teammates died, and one should"
+        yield f"{died} agents failed instead of one"
 
 
 #: Prefixes of variables that refer to the user's own lists, state, settings and hooks.

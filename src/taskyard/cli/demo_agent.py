@@ -39,7 +39,7 @@ def main(prompt: str) -> int:
     found = re.search(r"^Task #\d+: (.+)$", prompt, re.MULTILINE)
     step = fix_count if "it was refused" in prompt else STEPS.get(found[1] if found is not None else "")
     if step is None:
-        return _result("There is nothing for me in this.")
+        return _result("This prompt contains no task for me.")
     try:
         return _result(step())
     except StepFailed as error:
@@ -57,40 +57,40 @@ def start() -> str:
     _write("dist/tally.pyz", "left over from an older build\n")
     _write(".gitignore", "dist/\n__pycache__/\n")
     _program("git", "init", "-q")
-    return "There is an empty repository."
+    return "Created an empty repository."
 
 
 def write_tests() -> str:
     _write("tests/test_words.py", demo.TEST_WORDS)
     _write("tests/test_count.py", demo.TEST_COUNT)
-    return "Two tests say what the program shall do."
+    return "Wrote two tests."
 
 
 def write_words() -> str:
     _write("tally/words.py", demo.WORDS)
-    return "The splitter is written."
+    return "Wrote the splitter."
 
 
 def write_count() -> str:
     _write("tally/count.py", demo.COUNT)
-    return "The counter is written."
+    return "Wrote the counter."
 
 
 def fix_count() -> str:
     """Fix what the check found: upper-case letters."""
-    _mail_lead("My check says no: a word with a capital is counted as another one. I mend it.")
+    _mail_lead("The check failed: capitalised words are counted separately. Fixing it.")
     _write("tally/count.py", demo.COUNT_FIXED, tool="Edit")
-    return "Words are counted in small letters now."
+    return "Words are now counted in lower case."
 
 
 def write_manual() -> str:
     _write("README.md", demo.MANUAL)
-    return "The manual is written."
+    return "Wrote the manual."
 
 
 def write_main() -> str:
     _write("tally/__main__.py", demo.MAIN)
-    return "The command line is written."
+    return "Wrote the command line."
 
 
 def compile_sources() -> str:
@@ -192,15 +192,15 @@ def _wait_for_notice(yard: Yard, job_id: str, answer: str | None) -> str:
         while outbox.wait(_TIMEOUT):
             for notice in outbox.take():
                 outbox.ack([notice.id])
-                _emit(type="text", text=f"I am told: {notice.summary}")
+                _emit(type="text", text=f"Notice: {notice.summary}")
                 if notice.task_id != job_id:
                     continue
                 if notice.status:
                     return notice.status
                 if answer is not None:
                     yard.jobs.answer(job_id, f"{answer}\n")
-                    _mail_lead(f"My job {job_id} asked something, and I answered: {answer}.")
-    raise StepFailed(f"nothing was heard of {job_id}")
+                    _mail_lead(f"Job {job_id} asked a question; I answered: {answer}.")
+    raise StepFailed(f"no notice arrived for {job_id}")
 
 
 def _mail_lead(text: str) -> None:

@@ -38,32 +38,34 @@ _POLL_INTERVAL = 0.5
 
 def add_memory_options(parser: Parser) -> None:
     """Add the options for the memory folder and the sessions."""
-    parser.add("--memory", default="", metavar="DIR", help="The folder, or `claude` or `taskyard` for theirs.")
+    parser.add("--memory", default="", metavar="DIR", help="Memory folder, or `claude` or `taskyard` for theirs.")
     parser.add(
         "--source",
         type=word_list,
         default=[],
         metavar="NAMES",
         dest="sources",
-        help="Of sessions, if not the setting: claude,taskyard.",
+        help="Session sources: claude,taskyard; default: the setting.",
     )
 
 
 def _arguments(parser: Parser) -> None:
     add_memory_options(parser)
-    parser.add("--engine", default="", metavar="ENGINE", help="What it runs on: see `taskyard engines`.")
-    parser.add("--command", default="", metavar="CMD", help="The program of an engine that is one, with its words.")
-    parser.add("--model", metavar="MODEL", help="The model, where the engine lets one choose.")
-    parser.add("--timeout", type=seconds, metavar="TIME", help="End it after this long: 30m.")
-    parser.add("-d", "--detach", action="store_true", help="Leave it in the background, and print its id.")
-    parser.add("--force", action="store_true", help="Also if it is not the time.")
-    parser.add("--auto", action="store_true", help="For hooks: in the background, silent if it is not time.")
-    parser.add("--dry-run", action="store_true", help="Show what would change; nothing does.")
+    parser.add("--engine", default="", metavar="ENGINE", help="Engine to run on; see `taskyard engines`.")
+    parser.add("--command", default="", metavar="CMD", help="Program and arguments, for engines that run a program.")
+    parser.add("--model", metavar="MODEL", help="Model, if the engine supports a choice.")
+    parser.add("--timeout", type=seconds, metavar="TIME", help="Stop the dream after this time: 30m.")
+    parser.add("-d", "--detach", action="store_true", help="Run in the background and print the job id.")
+    parser.add("--force", action="store_true", help="Run even if no dream is due.")
+    parser.add(
+        "--auto", action="store_true", help="For hooks: run in the background, print nothing if no dream is due."
+    )
+    parser.add("--dry-run", action="store_true", help="Show what would change without changing it.")
 
 
 def _run(args: Args) -> int:
     if args.auto and (args.force or args.dry_run):
-        raise UsageError("--auto goes with neither --force nor --dry-run: nobody is there to see or to decide.")
+        raise UsageError("--auto cannot be combined with --force or --dry-run: it runs unattended.")
     if args.auto:
         return _auto(args)
     spec, jobs = _spec(args), open_user_jobs(args)
@@ -93,7 +95,7 @@ def _spec(args: Args) -> Dream:
     try:
         command = tuple(shlex.split(args.command))
     except ValueError as error:
-        raise UsageError(f"--command cannot be read: {error}.") from error
+        raise UsageError(f"--command cannot be parsed: {error}.") from error
     return Dream(
         args.memory,
         args.sources,
@@ -109,9 +111,7 @@ def _spec(args: Args) -> Dream:
 def _run_attached(args: Args, jobs: Jobs, spec: Dream) -> int:
     """Wait for the dream and print its progress; Ctrl+C stops it, and then nothing is changed."""
     job = jobs.start(spec, backgrounded=False)
-    print_info(
-        args, f"{job.id} dreams of {as_text(job.facts.get('memory'))}. Ctrl+C stops it; nothing is changed then."
-    )
+    print_info(args, f"{job.id} consolidates {as_text(job.facts.get('memory'))}. Ctrl+C stops it without changes.")
     seen = ""
     try:
         while not job.is_final:
@@ -155,16 +155,19 @@ def _print_result(args: Args, jobs: Jobs, job: Job) -> int:
 DREAM = Command(
     _run,
     _arguments,
-    "Have an agent go through past sessions and bring a memory folder in order, on a copy that takes the folder's\n"
-    "place in one step or not at all; what was there before is kept (`taskyard dream undo`). It begins if the last\n"
-    "one is a day ago and five sessions came since (settings dream_hours, dream_sessions), and says so if not.",
+    "Have an agent review past sessions and consolidate a memory folder. It works on a copy that replaces the "
+    "folder in\n"
+    "one step or not at all; the previous version is kept (`taskyard dream undo`). A dream is due if the last "
+    "one was\n"
+    "a day ago and five sessions followed (settings dream_hours, dream_sessions); otherwise the command says "
+    "why not.",
     examples=(
         "taskyard dream --engine claude",
         "taskyard dream --dry-run --command my-agent",
         "taskyard dream --auto --engine claude      as a hook at the end of a session",
         "taskyard dream status                      also: history, undo",
     ),
-    exits=(*JOB_EXIT_CODES, "5  it is not the time, or another is at work", "130  Ctrl+C"),
+    exits=(*JOB_EXIT_CODES, "5  no dream is due, or another one is running", "130  Ctrl+C"),
 )
 
 
@@ -212,10 +215,7 @@ def _history(args: Args) -> int:
     return answer(
         args,
         lambda: [{"name": copy.name, "until": copy.at * 1000, "by": copy.job, "path": copy.path} for copy in copies],
-        lambda: (
-            [_format_copy(copy) for copy in copies]
-            or [f"There are no earlier states of {escape_control(side.memory)}."]
-        ),
+        lambda: [_format_copy(copy) for copy in copies] or [f"No earlier versions of {escape_control(side.memory)}."],
         ids=[copy.name for copy in copies],
     )
 
@@ -227,22 +227,20 @@ def _format_copy(copy: Copy) -> str:
 
 
 def _undo_arguments(parser: Parser) -> None:
-    parser.add("copy", nargs="?", metavar="COPY", help="Which state, as `history` names it; the last if not given.")
-    parser.add("--memory", default="", metavar="DIR", help="The folder, or `claude` or `taskyard` for theirs.")
+    parser.add("copy", nargs="?", metavar="COPY", help="Version as listed by `history`; default: the last.")
+    parser.add("--memory", default="", metavar="DIR", help="Memory folder, or `claude` or `taskyard` for theirs.")
 
 
 def _undo(args: Args) -> int:
     side = DreamDir(Dream(args.memory).place(config.load_settings()))
     back = staging.undo(side, args.copy)
     staging.prune(side, config.load_settings().dream_copies)
-    print_info(
-        args, f"{side.memory} is as it was until {_format_time(back.at)}. `taskyard dream undo` takes that back."
-    )
+    print_info(args, f"{side.memory} is restored as of {_format_time(back.at)}. `taskyard dream undo` reverts this.")
     return answer(args, lambda: {"memory": side.memory, "name": back.name, "until": back.at * 1000}, list)
 
 
 def _history_arguments(parser: Parser) -> None:
-    parser.add("--memory", default="", metavar="DIR", help="The folder, or `claude` or `taskyard` for theirs.")
+    parser.add("--memory", default="", metavar="DIR", help="Memory folder, or `claude` or `taskyard` for theirs.")
 
 
 def _format_time(seconds: float) -> str:
@@ -252,21 +250,23 @@ def _format_time(seconds: float) -> str:
 STATUS = Command(
     _status,
     add_memory_options,
-    "Which memory folder is meant, when it was last dreamt of, how many sessions there were since, and what the next\n"
-    "dream waits for.",
+    "Show the memory folder, the time of the last dream, the number of sessions since, and what the next "
+    "dream\n"
+    "waits for.",
     examples=("taskyard dream status", "taskyard dream status --memory claude --json"),
 )
 HISTORY = Command(
     _history,
     _history_arguments,
-    "The memory folder as it was before each dream, the newest first. The setting dream_copies says how many are kept.",
+    ("List the versions of the memory folder before each dream, newest first. The setting dream_copies limits them."),
     examples=("taskyard dream history",),
 )
 UNDO = Command(
     _undo,
     _undo_arguments,
-    "Put the memory folder back to how it was before the last dream, or to any state that `history` names. What is\n"
-    "there now becomes an earlier state itself.",
+    "Restore the memory folder to its version before the last dream, or to any version listed by `history`. "
+    "The current\n"
+    "content becomes an earlier version itself.",
     examples=("taskyard dream undo", "taskyard dream undo --memory claude"),
-    exits=("4  there is no such state", "5  a dream is at work"),
+    exits=("4  no such version", "5  a dream is running"),
 )

@@ -60,7 +60,7 @@ def _help_lines(table: Mapping[str, CommandEntry], names: Sequence[str]) -> Iter
     yield "exit codes:"
     yield from (f"  {line}" for line in EXIT_CODES)
     yield ""
-    yield f"`{prog} {'VERB' if names else 'COMMAND'} -h` tells more."
+    yield f"Run `{prog} {'VERB' if names else 'COMMAND'} -h` for details."
 
 
 def _version(as_json: bool) -> int:
@@ -74,65 +74,63 @@ def _version(as_json: bool) -> int:
 
 
 TASK_ROWS: Mapping[str, CommandEntry] = {
-    "add": CommandEntry("taskyard.cli.task:ADD", "Put a task on the list"),
-    "list": CommandEntry("taskyard.cli.task_views:LIST", "Show the tasks, live with --watch"),
-    "show": CommandEntry("taskyard.cli.task_views:SHOW", "Show everything about one task"),
-    "next": CommandEntry("taskyard.cli.task:NEXT", "Find a free task and claim it, in one step"),
-    "claim": CommandEntry("taskyard.cli.task:CLAIM", "Take a task"),
-    "start": CommandEntry("taskyard.cli.task:START", "Say that work begins"),
-    "done": CommandEntry("taskyard.cli.task:DONE", "Say that it is done"),
-    "reopen": CommandEntry("taskyard.cli.task:REOPEN", "Put a task back to pending"),
-    "block": CommandEntry("taskyard.cli.task:BLOCK", "Let a task wait for others"),
-    "unblock": CommandEntry("taskyard.cli.task:UNBLOCK", "Let a task no longer wait for others"),
-    "assign": CommandEntry("taskyard.cli.task:ASSIGN", "Name a new owner, who gets mail"),
-    "release": CommandEntry("taskyard.cli.task:RELEASE", "Put a task back into the pool"),
-    "renew": CommandEntry("taskyard.cli.task:RENEW", "Hold on to a claim for longer"),
-    "edit": CommandEntry("taskyard.cli.task:EDIT", "Change the fields of a task"),
-    "rm": CommandEntry("taskyard.cli.task:RM", "Take tasks off the list"),
-    "archive": CommandEntry("taskyard.cli.task:ARCHIVE", "Put completed tasks away"),
-    "reset": CommandEntry("taskyard.cli.task:RESET", "Put the whole list away"),
-    "restore": CommandEntry("taskyard.cli.task:RESTORE", "Bring removed tasks back"),
-    "log": CommandEntry("taskyard.cli.task_views:LOG", "What happened, by whom and why"),
-    "events": CommandEntry("taskyard.cli.task_views:EVENTS", "What happened, as JSON lines, live if wanted"),
-    "import": CommandEntry("taskyard.cli.task_views:IMPORT", "Add the tasks of a JSON, Markdown or CSV file"),
-    "export": CommandEntry("taskyard.cli.task_views:EXPORT", "The list as JSON, Markdown, CSV, DOT or Mermaid"),
+    "add": CommandEntry("taskyard.cli.task:ADD", "Create a task"),
+    "list": CommandEntry("taskyard.cli.task_views:LIST", "List tasks, live with --watch"),
+    "show": CommandEntry("taskyard.cli.task_views:SHOW", "Show all details of a task"),
+    "next": CommandEntry("taskyard.cli.task:NEXT", "Claim the next ready task in one step"),
+    "claim": CommandEntry("taskyard.cli.task:CLAIM", "Claim a task"),
+    "start": CommandEntry("taskyard.cli.task:START", "Set a task to in_progress"),
+    "done": CommandEntry("taskyard.cli.task:DONE", "Mark a task completed"),
+    "reopen": CommandEntry("taskyard.cli.task:REOPEN", "Set a task back to pending"),
+    "block": CommandEntry("taskyard.cli.task:BLOCK", "Add dependencies to a task"),
+    "unblock": CommandEntry("taskyard.cli.task:UNBLOCK", "Remove dependencies from a task"),
+    "assign": CommandEntry("taskyard.cli.task:ASSIGN", "Assign a task and notify the new owner by mail"),
+    "release": CommandEntry("taskyard.cli.task:RELEASE", "Release a claimed task"),
+    "renew": CommandEntry("taskyard.cli.task:RENEW", "Renew a claim that has a lease"),
+    "edit": CommandEntry("taskyard.cli.task:EDIT", "Change fields of a task"),
+    "rm": CommandEntry("taskyard.cli.task:RM", "Remove tasks"),
+    "archive": CommandEntry("taskyard.cli.task:ARCHIVE", "Archive completed tasks"),
+    "reset": CommandEntry("taskyard.cli.task:RESET", "Archive all tasks of the list"),
+    "restore": CommandEntry("taskyard.cli.task:RESTORE", "Restore removed or archived tasks"),
+    "log": CommandEntry("taskyard.cli.task_views:LOG", "Show the change log of a task or the list"),
+    "events": CommandEntry("taskyard.cli.task_views:EVENTS", "Print task events as JSON lines, live with --follow"),
+    "import": CommandEntry("taskyard.cli.task_views:IMPORT", "Import tasks from a JSON, Markdown or CSV file"),
+    "export": CommandEntry("taskyard.cli.task_views:EXPORT", "Export the list as JSON, Markdown, CSV, DOT or Mermaid"),
 }
 
 
 TEAM_ROWS: Mapping[str, CommandEntry] = {
-    "up": CommandEntry("taskyard.cli.team:UP", "Have a team of agents work a list until all is done"),
-    "create": CommandEntry("taskyard.cli.team:CREATE", "Found a team"),
-    "list": CommandEntry("taskyard.cli.team:LIST", "All teams, ours and Claude Code's"),
-    "show": CommandEntry("taskyard.cli.team:SHOW", "Who is in a team, who lives, and what each does"),
-    "join": CommandEntry("taskyard.cli.team:JOIN", "Let an agent into a team, or be one of its members here"),
-    "leave": CommandEntry("taskyard.cli.team:LEAVE", "Take an agent out; its unfinished tasks go back to the pool"),
-    "progress": CommandEntry("taskyard.cli.team:PROGRESS", "Say that an agent gets on with its work, or has none left"),
-    "approve": CommandEntry("taskyard.cli.team:APPROVE", "Let a member go on with the plan it asked about"),
-    "reject": CommandEntry("taskyard.cli.team:REJECT", "Send a member back to its plan, with the reason"),
-    "remove": CommandEntry(
-        "taskyard.cli.team:REMOVE", "Dissolve a team; everyone's unfinished tasks go back to the pool"
-    ),
+    "up": CommandEntry("taskyard.cli.team:UP", "Run a team of agents on a list until all tasks are completed"),
+    "create": CommandEntry("taskyard.cli.team:CREATE", "Create a team"),
+    "list": CommandEntry("taskyard.cli.team:LIST", "List all teams, including Claude Code's"),
+    "show": CommandEntry("taskyard.cli.team:SHOW", "Show the members of a team, their state and current task"),
+    "join": CommandEntry("taskyard.cli.team:JOIN", "Add an agent to a team, or run a member here"),
+    "leave": CommandEntry("taskyard.cli.team:LEAVE", "Remove an agent from a team and release its unfinished tasks"),
+    "progress": CommandEntry("taskyard.cli.team:PROGRESS", "Report progress of an agent, or that it is idle"),
+    "approve": CommandEntry("taskyard.cli.team:APPROVE", "Approve the plan of a team member"),
+    "reject": CommandEntry("taskyard.cli.team:REJECT", "Reject the plan of a team member, with a reason"),
+    "remove": CommandEntry("taskyard.cli.team:REMOVE", "Delete a team and release its members' unfinished tasks"),
 }
 
 
 WORKFLOW_ROWS = {
-    "run": CommandEntry("taskyard.cli.workflow:RUN", "Run the workflow in a file"),
-    "resume": CommandEntry("taskyard.cli.workflow:RESUME", "Go on with a run that was cut short"),
-    "list": CommandEntry("taskyard.cli.workflow:LIST", "The runs, the newest first, and how they stand"),
-    "show": CommandEntry("taskyard.cli.workflow:SHOW", "The steps of a run or of a file, and how they stand"),
+    "run": CommandEntry("taskyard.cli.workflow:RUN", "Run a workflow file"),
+    "resume": CommandEntry("taskyard.cli.workflow:RESUME", "Resume an interrupted run"),
+    "list": CommandEntry("taskyard.cli.workflow:LIST", "List runs and their status, newest first"),
+    "show": CommandEntry("taskyard.cli.workflow:SHOW", "Show the steps of a run or a file, and their status"),
 }
 
 
 DREAM_ROWS = {
-    "": CommandEntry("taskyard.cli.dream:DREAM", "Bring the memory in order, if it is time"),
-    "status": CommandEntry("taskyard.cli.dream:STATUS", "When the last one was, and what the next one waits for"),
-    "history": CommandEntry("taskyard.cli.dream:HISTORY", "Earlier states of the memory"),
-    "undo": CommandEntry("taskyard.cli.dream:UNDO", "Put an earlier state back"),
+    "": CommandEntry("taskyard.cli.dream:DREAM", "Consolidate the memory folder, if a dream is due"),
+    "status": CommandEntry("taskyard.cli.dream:STATUS", "Show when the last dream ran and when the next is due"),
+    "history": CommandEntry("taskyard.cli.dream:HISTORY", "List earlier versions of the memory folder"),
+    "undo": CommandEntry("taskyard.cli.dream:UNDO", "Restore an earlier version of the memory folder"),
 }
 
 
 A2A_ROWS: Mapping[str, CommandEntry] = {
-    "serve": CommandEntry("taskyard.cli.server:SERVE", "Offer agents of this machine to others, over A2A"),
-    "token": CommandEntry("taskyard.cli.server:TOKEN", "The token of one who may ask for them"),
-    "callers": CommandEntry("taskyard.cli.server:CALLERS", "Everyone who may ask for them"),
+    "serve": CommandEntry("taskyard.cli.server:SERVE", "Serve agents of this machine over A2A"),
+    "token": CommandEntry("taskyard.cli.server:TOKEN", "Print, replace or revoke the token of a caller"),
+    "callers": CommandEntry("taskyard.cli.server:CALLERS", "List the callers that have a token"),
 }

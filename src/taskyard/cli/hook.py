@@ -45,9 +45,9 @@ def _arguments(parser: Parser) -> None:
     parser.add(
         "event",
         metavar="EVENT",
-        help="SessionStart, UserPromptSubmit, PostToolUse, Stop, SessionEnd; others do nothing.",
+        help="Hook event: SessionStart, UserPromptSubmit, PostToolUse, Stop, SessionEnd; others are ignored.",
     )
-    parser.add("--strict", action="store_true", help="Fail if something goes wrong, to find out what.")
+    parser.add("--strict", action="store_true", help="Exit with an error if the hook fails, for debugging.")
 
 
 def _run(args: Args) -> int:
@@ -262,9 +262,12 @@ def _read(fd: int) -> bytes:
 HOOK = Command(
     _run,
     _arguments,
-    "For Claude Code, which runs it by itself after `taskyard install claude-code`: reads the event from stdin and\n"
-    "answers with what waits for the model, the notices of background jobs that ended; after a compaction also with\n"
-    "the open tasks. At the end of a session it starts a dream in the background, if it is time for one. Says nothing\n"
-    "if nothing waits, and never fails: what goes wrong is in client-hooks.log.",
+    "Handle a hook event of Claude Code, which runs this command after `taskyard install claude-code`. Reads "
+    "the event\n"
+    "from stdin and prints pending notices of ended background jobs for the model; after a compaction also "
+    "the open\n"
+    "tasks. At the end of a session it starts a dream in the background, if one is due. Prints nothing if "
+    "nothing is\n"
+    "pending, and never fails: errors are written to client-hooks.log.",
     examples=("taskyard hook UserPromptSubmit < /dev/null", "taskyard hook Stop --by ada --strict"),
 )

@@ -47,10 +47,10 @@ NOT_FINISHED, OWN_FAILURE = 124, 125
 
 JOB_EXIT_CODES = (
     "N  the job's own exit code; of several, the first that is not 0",
-    "124  `wait --timeout` was over before it ended",
-    "125  it was lost, was refused its turn, or Taskyard itself failed",
-    "126, 127  it cannot be executed, or is not found",
-    "128+N  ended by signal N; 143 also where it was stopped, or reached its own time limit, and said 0",
+    "124  `wait --timeout` expired before the job ended",
+    "125  the job was lost or refused, or Taskyard itself failed",
+    "126, 127  the command cannot be executed, or was not found",
+    "128+N  ended by signal N; 143 also if the job was stopped or timed out and exited with 0",
 )
 
 
@@ -80,7 +80,7 @@ def task_ref(args: Args) -> str | None:
 
 def add_job_argument(parser: Parser) -> None:
     """Add an argument that names a job."""
-    parser.add("id", metavar="JOB", help="The job's id, the beginning of it, its name, or `last`.")
+    parser.add("id", metavar="JOB", help="Job id, id prefix, name, or `last`.")
 
 
 def exit_code(jobs: Iterable[Job]) -> int:
@@ -141,32 +141,73 @@ _SHELL_SIGNS = frozenset(" \t\n|&;<>()$`")
 
 
 def _run_arguments(parser: Parser) -> None:
-    parser.add("-d", "--detach", action="store_true", help="Leave it in the background, and print its id.")
-    parser.add("--name", metavar="TEXT", help="What people see, if not the command.")
-    parser.add("--task", metavar="ID", help="Count it to this task of the list: its time, and in `task show`.")
-    parser.add("--cwd", metavar="DIR", help="Where it runs, if not here.")
-    parser.add("--env", type=assignment, action="append", default=[], metavar="X=Y", help="Add a variable; repeatable.")
+    parser.add("-d", "--detach", action="store_true", help="Run in the background and print the job id.")
+    parser.add("--name", metavar="TEXT", help="Name shown for the job; default: the command.")
+    parser.add("--task", metavar="ID", help="Link the job to this task: its time is added to the task's usage.")
+    parser.add("--cwd", metavar="DIR", help="Working directory; default: the current one.")
     parser.add(
-        "--timeout", type=_time_limit, metavar="TIME", help="End it after this long: 90s, 10m. Pauses do not count."
+        "--env",
+        type=assignment,
+        action="append",
+        default=[],
+        metavar="X=Y",
+        help="Set an environment variable; repeatable.",
     )
-    parser.add("--output-cap", type=size, metavar="SIZE", help="Most on disk, 32MB: its head and the newest are kept.")
-    parser.add("--stdin", action="store_true", help="Input can be sent to it: taskyard send JOB TEXT.")
-    parser.add("--pty", action="store_true", help="Give it a terminal of its own.")
-    parser.add("--monitor", action="store_true", help="Count it as a monitor, not as a shell: it watches something.")
-    parser.add("--after", action="append", default=[], metavar="JOB", help="Only if this job completes; repeatable.")
     parser.add(
-        "--after-any", action="append", default=[], metavar="JOB", help="Once this job is over, however it ended."
+        "--timeout",
+        type=_time_limit,
+        metavar="TIME",
+        help="Stop the job after this time: 90s, 10m. Pauses do not count.",
     )
-    parser.add("--retry", type=integer, default=0, metavar="N", help="Try again after a failure, at most this often.")
     parser.add(
-        "--retry-delay", type=seconds_or_none, default=1.0, metavar="TIME", help="Before that: 1s, then 2s, 4s, … 60s."
+        "--output-cap",
+        type=size,
+        metavar="SIZE",
+        help="Maximum output on disk, 32MB; the beginning and the newest part are kept.",
     )
-    parser.add("--grace", type=seconds_or_none, default=3.0, metavar="TIME", help="Between TERM and KILL: 3s.")
-    parser.add("--on-parent-exit", choices=("kill", "keep"), help="When whoever started it ends.")
+    parser.add("--stdin", action="store_true", help="Accept input sent with `taskyard send JOB TEXT`.")
+    parser.add("--pty", action="store_true", help="Run in a pseudo-terminal.")
+    parser.add("--monitor", action="store_true", help="Register the job as a monitor instead of a shell.")
     parser.add(
-        "--leave-children", action="store_true", help="Processes it leaves behind go on; the job ends with the last."
+        "--after",
+        action="append",
+        default=[],
+        metavar="JOB",
+        help="Start after this job has completed successfully; repeatable.",
     )
-    parser.add("command", nargs=argparse.REMAINDER, metavar="CMD", help="Its words, or one text for bash.")
+    parser.add(
+        "--after-any",
+        action="append",
+        default=[],
+        metavar="JOB",
+        help="Start after this job has ended, whatever its result.",
+    )
+    parser.add("--retry", type=integer, default=0, metavar="N", help="Retry a failed command at most this often.")
+    parser.add(
+        "--retry-delay",
+        type=seconds_or_none,
+        default=1.0,
+        metavar="TIME",
+        help="Delay before the first retry, doubled each time up to 60s; default: 1s.",
+    )
+    parser.add(
+        "--grace",
+        type=seconds_or_none,
+        default=3.0,
+        metavar="TIME",
+        help="Time between SIGTERM and SIGKILL; default: 3s.",
+    )
+    parser.add(
+        "--on-parent-exit", choices=("kill", "keep"), help="Kill or keep the job when its parent job or session ends."
+    )
+    parser.add(
+        "--leave-children",
+        action="store_true",
+        help="Do not stop remaining child processes; the job ends with the last of them.",
+    )
+    parser.add(
+        "command", nargs=argparse.REMAINDER, metavar="CMD", help="Command and arguments, or one string for bash."
+    )
 
 
 def _time_limit(text: str) -> float:
@@ -196,14 +237,14 @@ def _sink_warnings() -> list[str]:
     try:
         load_sinks()
     except (BadValue, Damaged) as error:
-        return [f"{error} No sink is told of its end."]
+        return [f"{error} No sink is notified of its end."]
     return []
 
 
 def _spec(args: Args) -> Shell:
     words = args.command[1:] if args.command[:1] == ["--"] else args.command
     if not words:
-        raise UsageError("What shall run? taskyard run [-d] -- COMMAND…")
+        raise UsageError("No command given. Usage: taskyard run [-d] -- COMMAND…")
     return Shell(
         words[0] if len(words) == 1 and not _SHELL_SIGNS.isdisjoint(words[0].strip()) else words,
         cwd=args.cwd,
@@ -232,10 +273,13 @@ def _environment(given: list[tuple[str, str]]) -> dict[str, str] | None:
 RUN = Command(
     _run_run,
     _run_arguments,
-    "Run a command as a job. With -d it is left in the background. Else its output is shown: Ctrl+B (in tmux Ctrl+],\n"
-    "or the setting background_key) moves it to the background as it is, Ctrl+C stops it with everything it started.\n"
-    "Several words run as they are, one text with spaces or shell signs runs in bash. With --pty, keys go to the\n"
-    "command, Ctrl+C too; with --stdin, what comes from standard input.",
+    "Run a command as a job. With -d the job runs in the background. Otherwise its output is shown: Ctrl+B "
+    "(in tmux\n"
+    "Ctrl+], or the setting background_key) moves the job to the background, Ctrl+C stops it and all its "
+    "processes.\n"
+    "Several words are run as they are; one string with spaces or shell characters is run by bash. With "
+    "--pty, keys\n"
+    "including Ctrl+C go to the command; with --stdin, the command reads standard input.",
     examples=(
         "taskyard run -d -- npm test",
         "taskyard run -- 'make && make install'",
@@ -247,27 +291,36 @@ RUN = Command(
 
 
 def _monitor_arguments(parser: Parser) -> None:
-    parser.add("--command", metavar="TEXT", dest="watched", help="Watch what this prints, in bash; a line is an event.")
-    parser.add("--mcp-command", metavar="TEXT", help="Watch the MCP server that this starts, in bash.")
-    parser.add("--mcp-url", metavar="URL", help="Watch the MCP server that listens there.")
-    parser.add("--token-env", metavar="NAME", help="With --mcp-url: the variable that holds its token.")
+    parser.add(
+        "--command",
+        metavar="TEXT",
+        dest="watched",
+        help="Run this in bash and monitor its output; each line is an event.",
+    )
+    parser.add("--mcp-command", metavar="TEXT", help="Start an MCP server with this bash command and monitor it.")
+    parser.add("--mcp-url", metavar="URL", help="Monitor the MCP server at this URL.")
+    parser.add("--token-env", metavar="NAME", help="With --mcp-url: environment variable that contains its token.")
     parser.add(
         "--resource",
         action="append",
         default=[],
         metavar="URI",
         dest="resources",
-        help="Of an MCP server: changes of this resource are events; repeatable.",
+        help="MCP server: report changes of this resource as events; repeatable.",
     )
-    parser.add("--logs", choices=LEVELS, help="Of an MCP server: log messages from this level on are events.")
-    parser.add("--filter", metavar="RE", help="Tell only of lines in which this regular expression is found.")
-    parser.add("--every", type=seconds, default=2.0, metavar="TIME", help="Between two notices at least: 2s.")
-    parser.add("--silence", type=seconds, metavar="TIME", help="Tell if there is no event for this long: 10m.")
-    parser.add("--timeout", type=seconds, metavar="TIME", help="End it after this long: 1h. Pauses do not count.")
-    parser.add("--reconnect", action="store_true", help="Try again if the source is lost, after 1s, 2s, 4s, … 60s.")
-    parser.add("--no-notices", action="store_true", help="Tell nobody of events; they are in its output.")
-    parser.add("--name", metavar="TEXT", help="What people see, if not the source.")
-    parser.add("-d", "--detach", action="store_true", help="Leave it in the background, and print its id.")
+    parser.add("--logs", choices=LEVELS, help="MCP server: report log messages of this level or higher as events.")
+    parser.add("--filter", metavar="RE", help="Report only lines that match this regular expression.")
+    parser.add(
+        "--every", type=seconds, default=2.0, metavar="TIME", help="Minimum time between two notices; default: 2s."
+    )
+    parser.add("--silence", type=seconds, metavar="TIME", help="Send a notice if there is no event for this long: 10m.")
+    parser.add("--timeout", type=seconds, metavar="TIME", help="Stop the job after this time: 1h. Pauses do not count.")
+    parser.add("--reconnect", action="store_true", help="Reconnect if the source is lost, after 1s, 2s, 4s, … 60s.")
+    parser.add(
+        "--no-notices", action="store_true", help="Send no notices for events; they are only written to the output."
+    )
+    parser.add("--name", metavar="TEXT", help="Name shown for the job; default: the source.")
+    parser.add("-d", "--detach", action="store_true", help="Run in the background and print the job id.")
 
 
 def _run_monitor(args: Args) -> int:
@@ -292,9 +345,13 @@ def _run_monitor(args: Args) -> int:
 MONITOR = Command(
     _run_monitor,
     _monitor_arguments,
-    "Watch what a command prints, or an MCP server's resources and log messages, as a job. All of it is the job's\n"
-    "output. With -d, whoever started it is told of events while it runs: at most one notice each two seconds and\n"
-    "4 kB, with a count of the rest. Without -d it is watched from here, as `taskyard run` does.",
+    "Monitor the output of a command, or resources and log messages of an MCP server, as a job. Everything is "
+    "written\n"
+    "to the job's output. With -d, the agent that started the job gets notices of events while it runs: at "
+    "most one\n"
+    "every two seconds, at most 4 kB, with a count of the omitted events. Without -d the output is shown "
+    "here, as with\n"
+    "`taskyard run`.",
     examples=(
         "taskyard monitor -d --command 'tail -F app.log' --filter 'ERROR|panic' --silence 10m",
         "taskyard monitor -d --mcp-command 'my-server --stdio' --resource file:///build/status",
@@ -305,17 +362,20 @@ MONITOR = Command(
 
 
 def _stop_arguments(parser: Parser) -> None:
-    parser.add("ids", nargs="*", metavar="JOB", help="Jobs: an id, the beginning of one, a name, or `last`.")
-    parser.add("--all", action="store_true", help="Every job of this user.")
-    parser.add("--hold", action="store_true", help="Let no notice wake an agent until `taskyard release`.")
+    parser.add("ids", nargs="*", metavar="JOB", help="Job ids, id prefixes, names, or `last`.")
+    parser.add("--all", action="store_true", help="Stop all jobs of this user.")
+    parser.add("--hold", action="store_true", help="Hold back all notices to agents until `taskyard release`.")
     parser.add(
-        "--grace", type=seconds_or_none, metavar="TIME", help="Between TERM and KILL, if not the job's own; 0: at once."
+        "--grace",
+        type=seconds_or_none,
+        metavar="TIME",
+        help="Time between SIGTERM and SIGKILL; default: the job's own; 0: SIGKILL immediately.",
     )
 
 
 def _run_stop(args: Args) -> int:
     if bool(args.ids) == args.all:
-        raise UsageError("Which job? Give its id, or several, or --all alone. See `taskyard ps`.")
+        raise UsageError("No job given. Give one or more job ids, or --all alone. See `taskyard ps`.")
     jobs = open_user_jobs(args)
     if args.hold:
         from taskyard import config, yard
@@ -343,21 +403,21 @@ def format_stop(stopped: StopResult, style: Style = Style()) -> str:  # noqa: B0
     job, end = stopped.job, stopped.job.end
     line = status_line(job, style)
     if stopped.outcome == "already_ended":
-        return f"{line}; it had ended already"
+        return f"{line}; it had already ended"
     if stopped.outcome == "host_away":
-        return f"{line}; nothing was done, as {escape_control(job.host_name)} says nothing"
+        return f"{line}; not stopped: {escape_control(job.host_name)} does not respond"
     if end is None:
-        return f"{line}; asked to end, but it has not yet. See `taskyard wait {job.id}`"
+        return f"{line}; stop requested, but it has not ended yet. See `taskyard wait {job.id}`"
     if end.leftovers:
         many = f"{end.leftovers} processes" if end.leftovers > 1 else "a process"
         line += f"; {many} that its command had left running {'were' if end.leftovers > 1 else 'was'} stopped"
     if end.survivors:
         line += f"; partial, still alive: process {', '.join(map(str, end.survivors))}"
     elif stopped.outcome == "stopped":
-        line += "; nothing of it is left"
+        line += "; no process is left"
     else:
         why = escape_control(end.error) if end.cause == "stopped" else ""
-        why = why or "the kernel cannot say whether anything is left"
+        why = why or "the kernel cannot tell whether a process is left"
         line += f"; {stopped.outcome.replace('_', ' ')}: {why}"
     return f"{line}; kept: {', '.join(end.kept)}" if end.kept else line
 
@@ -366,33 +426,42 @@ def _release(args: Args) -> int:
     from taskyard import config, yard
 
     was = yard.resume_delivery(config.home(), config.load_settings())
-    return answer(args, lambda: {"released": was}, lambda: ["Notices flow again." if was else "Nothing was held back."])
+    return answer(
+        args, lambda: {"released": was}, lambda: ["Notice delivery resumed." if was else "No notices were held back."]
+    )
 
 
 STOP = Command(
     _run_stop,
     _stop_arguments,
-    "End jobs with everything they started. `stopped` means that the kernel says nobody is left; `partial` names\n"
-    "who is; `best_effort`, where a keeper had been killed, that nobody can say. Jobs inside a job end with it,\n"
-    "unless they were started with --on-parent-exit keep.",
+    "Stop jobs and all their processes. `stopped` means that the kernel confirmed that no process is left; "
+    "`partial`\n"
+    "lists the processes that are; `best_effort` means that the supervisor had been killed, so it cannot be "
+    "proved.\n"
+    "Child jobs are stopped too, unless they were started with --on-parent-exit keep.",
     examples=("taskyard stop b3k9x0q2m", "taskyard stop b3k9x0q2m --grace 10s", "taskyard stop --all --hold"),
-    exits=("1  something of a job is left, or it has not ended yet",),
+    exits=("1  a process is left, or a job has not ended yet",),
 )
 RELEASE = Command(
     _release,
     None,
-    "Let notices reach agents again, after `taskyard stop --all --hold`.",
+    "Resume the delivery of notices to agents after `taskyard stop --all --hold`.",
     examples=("taskyard release",),
 )
 
 
 def _wait_arguments(parser: Parser) -> None:
-    parser.add("ids", nargs="+", metavar="JOB", help="Jobs: an id, the beginning of one, a name, or `last`.")
+    parser.add("ids", nargs="+", metavar="JOB", help="Job ids, id prefixes, names, or `last`.")
     parser.add(
-        "--timeout", type=seconds_or_none, metavar="TIME", help="At most this long: 90s, 10m; 0: only look. Then 124."
+        "--timeout",
+        type=seconds_or_none,
+        metavar="TIME",
+        help="Wait at most this long: 90s, 10m; 0 only checks. Exits with 124 on timeout.",
     )
     parser.add(
-        "--output", action="store_true", help="With what it printed, as a model gets it; its notice counts as read."
+        "--output",
+        action="store_true",
+        help="Include the output as an agent gets it, and mark the job's notice as read.",
     )
 
 
@@ -419,8 +488,8 @@ def _warn_of_stopped(args: Args, home: str, ids: Sequence[str]) -> None:
         if name in ids:
             print_info(
                 args,
-                f"The supervisor of {name} (process {pid}) is stopped by a signal: its end is not noticed, and "
-                "no limit is enforced. Resume it: taskyard doctor --fix",
+                f"The supervisor of {name} (process {pid}) is suspended by a signal: "
+                "the end of the job is not detected and limits are not enforced. Resume it: taskyard doctor --fix",
             )
 
 
@@ -444,7 +513,9 @@ def _pause(args: Args) -> int:
     job = jobs.get(found)
     if not changed and not job.is_paused:
         raise _control_error(job, "paused")
-    return _answer_control(args, job, changed, "is paused, and its clock with it" if changed else "was paused already")
+    return _answer_control(
+        args, job, changed, "is paused; its time limit is paused too" if changed else "was already paused"
+    )
 
 
 def _resume(args: Args) -> int:
@@ -454,7 +525,7 @@ def _resume(args: Args) -> int:
     job = jobs.get(found)
     if not changed and job.status is JobStatus.PENDING:
         raise _control_error(job, "resumed")
-    return _answer_control(args, job, changed, "goes on" if changed else "was not paused")
+    return _answer_control(args, job, changed, "is resumed" if changed else "was not paused")
 
 
 def _control_error(job: Job, what: str) -> Conflict:
@@ -474,9 +545,9 @@ def _answer_control(args: Args, job: Job, changed: bool, words: str) -> int:
 
 def _send_arguments(parser: Parser) -> None:
     add_job_argument(parser)
-    parser.add("text", nargs="?", metavar="TEXT", help="A line. Everything on standard input if not given.")
-    parser.add("-n", "--no-newline", action="store_true", help="Exactly this text, without a newline behind it.")
-    parser.add("--eof", action="store_true", help="Then let it read to the end; alone, only that.")
+    parser.add("text", nargs="?", metavar="TEXT", help="Line to send; default: all of standard input.")
+    parser.add("-n", "--no-newline", action="store_true", help="Send the text without a trailing newline.")
+    parser.add("--eof", action="store_true", help="Close the job's input afterwards; without TEXT, only close it.")
 
 
 def _send(args: Args) -> int:
@@ -500,57 +571,60 @@ def _input_text(args: Args) -> str:
     if is_terminal(sys.stdin):
         if args.eof:
             return ""
-        raise UsageError("What shall be sent? Give TEXT, or pipe it in: printf 'y\\n' | taskyard send JOB")
+        raise UsageError("No text given. Give TEXT, or pipe it in: printf 'y\\n' | taskyard send JOB")
     return sys.stdin.buffer.read().decode("utf-8", "surrogateescape")
 
 
 WAIT = Command(
     map_own_errors(_wait),
     _wait_arguments,
-    "Wait until jobs are over, and end as they did. Interrupting it (Ctrl+C) leaves the jobs alone.",
+    (
+        "Wait until jobs have ended, and exit with their exit code. Interrupting the wait (Ctrl+C) does not "
+        "affect the jobs."
+    ),
     examples=("taskyard wait b3k9x0q2m", "taskyard wait b3k9x0q2m b7k2m3x0q --timeout 10m --json"),
     exits=JOB_EXIT_CODES,
 )
 PAUSE = Command(
     _pause,
     add_job_argument,
-    "Stop every process of a job where it is, and its clock: a time limit does not go on meanwhile.",
+    "Suspend all processes of a job and pause its time limit.",
     examples=("taskyard pause b3k9x0q2m",),
-    exits=("5  it is over, or has not begun",),
+    exits=("5  the job has ended or has not started",),
 )
 RESUME = Command(
     _resume,
     add_job_argument,
-    "Let a paused job go on.",
+    "Resume a paused job.",
     examples=("taskyard resume b3k9x0q2m",),
-    exits=("5  it is over, or has not begun",),
+    exits=("5  the job has ended or has not started",),
 )
 SEND = Command(
     _send,
     _send_arguments,
-    "Type into a job that was started with --stdin or --pty, whoever started it. TEXT is sent as a line;\n"
-    "without it, everything on standard input is sent as it is. At most 1,000,000 bytes at once: of more\n"
-    "nothing is sent, and with --eof the input is not ended either.",
+    "Send input to a job that was started with --stdin or --pty, by any agent. TEXT is sent as a line;\n"
+    "without TEXT, standard input is sent unchanged. At most 1,000,000 bytes per call: if there is more,\n"
+    "nothing is sent, and --eof does not close the input.",
     examples=(
         "taskyard send b3k9x0q2m y",
         "taskyard send b3k9x0q2m --eof < answers.txt",
         "taskyard send b3k9x0q2m -n $'\\x03'        (Ctrl+C, to a job with --pty)",
     ),
-    exits=("5  it takes no input, does not read, is over, or has not begun",),
+    exits=("5  the job accepts no input, does not read, has ended or has not started",),
 )
 
 
 def _dismiss_arguments(parser: Parser) -> None:
-    parser.add("ids", nargs="*", metavar="JOB", help="Ended jobs: an id, the beginning of one, a name, or `last`.")
-    parser.add("--ended", action="store_true", help="Every ended job of this project.")
-    parser.add("--everywhere", action="store_true", help="With --ended: of every project.")
+    parser.add("ids", nargs="*", metavar="JOB", help="Ended jobs: ids, id prefixes, names, or `last`.")
+    parser.add("--ended", action="store_true", help="Dismiss all ended jobs of this project.")
+    parser.add("--everywhere", action="store_true", help="With --ended: of all projects.")
 
 
 def _run_dismiss(args: Args) -> int:
     if bool(args.ids) == args.ended:
         raise UsageError("Name jobs to dismiss, or use --ended alone. See `taskyard ps --all`.")
     if args.everywhere and not args.ended:
-        raise UsageError("--everywhere goes with --ended.")
+        raise UsageError("--everywhere requires --ended.")
     jobs = open_user_jobs(args)
     if args.ended:
         scope = JobScope("" if args.everywhere else config.current_project())
@@ -579,7 +653,7 @@ DISMISS = Command(
 
 
 def _ended_arguments(parser: Parser) -> None:
-    parser.add("id", metavar="ID", help="The job.")
+    parser.add("id", metavar="ID", help="Job id.")
 
 
 def _run_ended(args: Args) -> int:
@@ -591,4 +665,4 @@ def _run_ended(args: Args) -> int:
     return 0
 
 
-ENDED = Command(_run_ended, _ended_arguments, "Run the hooks of a job's end.")
+ENDED = Command(_run_ended, _ended_arguments, "Run the job-ended hooks of a job.")

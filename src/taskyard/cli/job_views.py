@@ -64,15 +64,15 @@ if TYPE_CHECKING:
     from taskyard.postgres.relay.jobs import RemoteHostOutput
 
 
-_NONE = "No job is running. Start one: taskyard run -d -- COMMAND; --all shows those that are over."
+_NONE = "No job is running. Start one: taskyard run -d -- COMMAND; --all shows ended jobs."
 
 
 def _ps_arguments(parser: Parser) -> None:
-    parser.add("-a", "--all", action="store_true", help="Also jobs that have ended.")
-    parser.add("-e", "--everywhere", action="store_true", help="Jobs of every project, not only of this one.")
-    parser.add("--dismissed", action="store_true", help="With --all: also ended jobs that were dismissed.")
-    parser.add("--host", metavar="HOST", help="Only those on this machine, where several share a database.")
-    parser.add("--watch", action="store_true", help="Stay, and show every change as it happens.")
+    parser.add("-a", "--all", action="store_true", help="Include ended jobs.")
+    parser.add("-e", "--everywhere", action="store_true", help="Show jobs of all projects, not only of this one.")
+    parser.add("--dismissed", action="store_true", help="With --all: include dismissed jobs.")
+    parser.add("--host", metavar="HOST", help="Only jobs on this machine, if several machines share a database.")
+    parser.add("--watch", action="store_true", help="Keep running and show changes live.")
 
 
 def _run_ps(args: Args) -> int:
@@ -142,9 +142,11 @@ def _last_line(home: str, job: Job) -> str:
 PS = Command(
     _run_ps,
     _ps_arguments,
-    "The jobs of this project: state, how long each has run, what it has cost with all inside it,\n"
-    "what it is, what it printed last. Jobs that were started inside another stand below it. Where machines share a\n"
-    "database, those of every machine: one that was not heard of for too long has `disconnected` jobs.",
+    "List the jobs of this project: state, run time, cost including child jobs, description, and last line of "
+    "output.\n"
+    "Child jobs are indented below their parent. If machines share a database, jobs of all machines are "
+    "listed; jobs\n"
+    "of a machine that has stopped sending heartbeats are `disconnected`.",
     examples=(
         "taskyard ps",
         "taskyard ps --watch",
@@ -205,8 +207,8 @@ def _draw(args: Args, jobs: Jobs, found: Sequence[Job]) -> None:
     if len(found) > room:
         lines.append(colorize(f"… {len(found) - room} more", "muted", look))
     clock = time.strftime("%H:%M:%S", time.localtime(now_ms() / 1000))
-    words = status_summary(found, now=now_ms()).in_words() or "nothing runs in the background"
-    head = colorize(f"{clock}  {words}; Ctrl+C ends this view alone", "muted", look)
+    words = status_summary(found, now=now_ms()).in_words() or "no background jobs are running"
+    head = colorize(f"{clock}  {words}; Ctrl+C closes this view, jobs keep running", "muted", look)
     sys.stdout.write(_CLEAR + "\n".join([head, *lines]) + "\n")
 
 
@@ -301,9 +303,9 @@ class TextPrinter:
     def show(self, part: OutputChunk) -> None:
         """Print a new chunk."""
         if part.restarted:
-            print_note("the job truncated its output: from its new beginning")
+            print_note("the job truncated its output: continuing from its new beginning")
         if part.omitted:
-            print_note(f"{part.omitted:,} bytes were left out here: the output was larger than its cap")
+            print_note(f"{part.omitted:,} bytes omitted: the output exceeded its cap")
         self._print(part.text if self._pattern is None else self._held.feed(part.text))
 
     def finish(self) -> None:
@@ -406,12 +408,14 @@ _EXIT_RECORD_WAIT = 5.0
 
 
 def _logs_arguments(parser: Parser) -> None:
-    parser.add("job", metavar="JOB", help="The job's id, the beginning of it, its name, or `last`.")
+    parser.add("job", metavar="JOB", help="Job id, id prefix, name, or `last`.")
     parser.add("--tail", type=integer, metavar="N", help="Only the last N lines.")
-    parser.add("--from", dest="offset", type=integer, metavar="OFFSET", help="From this byte on: a `next_offset`.")
-    parser.add("-f", "--follow", action="store_true", help="Stay until the job is over, and show what it prints.")
-    parser.add("--grep", metavar="RE", help="Only lines in which this regular expression is found.")
-    parser.add("--raw", action="store_true", help="The bytes as they are; not to a terminal.")
+    parser.add(
+        "--from", dest="offset", type=integer, metavar="OFFSET", help="Start at this byte offset: a `next_offset`."
+    )
+    parser.add("-f", "--follow", action="store_true", help="Keep printing output until the job has ended.")
+    parser.add("--grep", metavar="RE", help="Only lines that match this regular expression.")
+    parser.add("--raw", action="store_true", help="Print the bytes unmodified; not allowed on a terminal.")
 
 
 def _run_logs(args: Args) -> int:
@@ -512,9 +516,9 @@ def _check_logs_args(args: Args) -> re.Pattern[str] | None:
         if value is not None and value < 0:
             raise BadValue(name, value, "a number from 0")
     if args.tail is not None and args.offset is not None:
-        raise UsageError("Either --tail N or --from OFFSET.")
+        raise UsageError("Give either --tail N or --from OFFSET.")
     if args.raw and not args.as_json and is_terminal(sys.stdout):
-        raise UsageError("--raw writes bytes that a terminal may act on: send them to a file or a pipe.")
+        raise UsageError("--raw may write terminal control sequences: redirect the output to a file or a pipe.")
     if args.grep is None:
         return None
     import re
@@ -557,16 +561,19 @@ def _one_part(args: Args, source: _LocalOutput | RemoteHostOutput) -> OutputChun
 LOGS = Command(
     _run_logs,
     _logs_arguments,
-    "Print what a background job printed so far, or with --follow until it is over. Whoever started it, and\n"
-    "also after its end. What a terminal could act on is taken out, colours stay; --raw leaves everything in.\n"
-    "With --json one answer of at most 1 MB, whose `next_offset` is what --from takes; with --follow one a line,\n"
-    "and a last one that says how the job `ended`.",
+    "Print the output of a job, of any agent, also after its end; with --follow until it has ended. Terminal "
+    "control\n"
+    "sequences except colours are removed; --raw keeps them. With --json the result is one object of at most "
+    "1 MB,\n"
+    "whose `next_offset` can be passed to --from; with --follow one object per line, the last of which says "
+    "how\n"
+    "the job `ended`.",
     examples=(
         "taskyard logs b3k9x0q2m --tail 20 -f",
         "taskyard logs b3k9x0q2m --grep 'error|warning'",
         "taskyard logs b3k9x0q2m --from 4096 --json",
     ),
-    exits=("4  no such job, or gc took its output",),
+    exits=("4  no such job, or gc deleted its output",),
 )
 
 
@@ -577,19 +584,19 @@ _MAX_ID_DIGITS = 18
 
 
 def _events_arguments(parser: Parser) -> None:
-    parser.add("-f", "--follow", action="store_true", help="Stay, and tell what happens; of one job, until its end.")
-    parser.add("--since", type=_event_id, metavar="EVENT", help="Only what came after this event.")
-    parser.add("--now", action="store_true", help="With --follow: only what happens from now on.")
-    parser.add("--last", type=integer, metavar="N", help="Only the last N that are there.")
-    parser.add("--job", metavar="JOB", help="Only of this job.")
+    parser.add("-f", "--follow", action="store_true", help="Keep printing events; with --job, until the job has ended.")
+    parser.add("--since", type=_event_id, metavar="EVENT", help="Only events after this event id.")
+    parser.add("--now", action="store_true", help="With --follow: only new events.")
+    parser.add("--last", type=integer, metavar="N", help="Only the last N events.")
+    parser.add("--job", metavar="JOB", help="Only events of this job.")
     parser.add(
         "--socket",
         nargs="?",
         const="",
         metavar="PATH",
-        help="Tell every program that connects to a Unix socket, until interrupted; $TASKYARD_HOME/events.sock.",
+        help="Serve events on a Unix socket until interrupted; default: $TASKYARD_HOME/events.sock.",
     )
-    parser.add_words("--type", metavar="TYPE", dest="types", help="Only started, progress or notification; or several.")
+    parser.add_words("--type", metavar="TYPE", dest="types", help="Only these types: started, progress, notification.")
 
 
 def _run_events(args: Args) -> int:
@@ -632,7 +639,7 @@ def _serve(args: Args, debounce: float) -> int:
         signal.set_wakeup_fd(server.wake_fd, warn_on_full_buffer=False)
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             signal.signal(number, stop)
-        answer(args, lambda: {"socket": path}, lambda: [f"Events are told at {escape_control(path)}."], ids=[path])
+        answer(args, lambda: {"socket": path}, lambda: [f"Serving events at {escape_control(path)}."], ids=[path])
         sys.stdout.flush()
         server.serve()
         signal.set_wakeup_fd(-1)
@@ -649,14 +656,15 @@ def _check_events_args(args: Args) -> Collection[str]:
     """Return the wanted event types."""
     if args.list is not None:
         raise UsageError(
-            f"Events are of jobs, not of a list. See `taskyard task events --list {escape_control(args.list)}`."
+            "`taskyard events` shows events of jobs, not of a list. "
+            f"See `taskyard task events --list {escape_control(args.list)}`."
         )
     if args.socket is not None and (args.follow or args.now or args.job or args.types or args.since is not None):
-        raise UsageError("--socket goes alone: each program that connects says what it wants to hear.")
+        raise UsageError("--socket cannot be combined with other filters: each client sends its own.")
     if args.now and (args.since is not None or not args.follow):
-        raise UsageError("--now goes with --follow, and without --since.")
+        raise UsageError("--now requires --follow and excludes --since.")
     if args.last is not None and (args.follow or args.last < 0):
-        raise UsageError("--last N takes a number from 0, and no --follow.")
+        raise UsageError("--last N takes a number from 0 and excludes --follow.")
     types = [f"{_PREFIX}{name.removeprefix(_PREFIX)}" for name in args.types or ()]
     for name in types:
         if name not in SUBTYPES:
@@ -729,15 +737,17 @@ def _event_details(event: Event) -> Iterator[str]:
 
 def _unreadable_text(events: Events) -> str:
     lines = "1 line" if events.unreadable == 1 else f"{events.unreadable} lines"
-    return f"Passed over {lines} of the stream that could not be read."
+    return f"Skipped {lines} of the event log that could not be read."
 
 
 EVENTS = Command(
     _run_events,
     _events_arguments,
-    "Print what happened to background jobs, oldest first: that they started, got on, ended. Each event has an id;\n"
-    "--since EVENT goes on right behind it, over any number of restarts. What is no longer kept is never left out in\n"
-    "silence. What happens to tasks on a list is told by `taskyard task events`.",
+    "Print events of background jobs, oldest first: start, progress, end. Each event has an id; --since EVENT "
+    "continues\n"
+    "after that event, also across restarts. If events after it are no longer kept, the command fails instead "
+    "of\n"
+    "skipping them. For events of tasks see `taskyard task events`.",
     examples=(
         "taskyard events -f",
         "taskyard events --job b3k9x0q2m",

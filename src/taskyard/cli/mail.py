@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
 MAIL_ROWS = {
     "send": CommandEntry("taskyard.cli.mail:SEND", "Send a message to an agent"),
-    "read": CommandEntry("taskyard.cli.mail:READ", "Read an agent's messages, and go on reading if wanted"),
-    "receipts": CommandEntry("taskyard.cli.mail:RECEIPTS", "What became of messages that were sent"),
+    "read": CommandEntry("taskyard.cli.mail:READ", "Read an agent's messages, live with --follow"),
+    "receipts": CommandEntry("taskyard.cli.mail:RECEIPTS", "Show the delivery status of messages"),
 }
 
 #: Longest single sleep while following, in seconds; new mail wakes it sooner.
@@ -31,10 +31,10 @@ _IDLE_WAIT = 3600.0
 
 
 def _send_arguments(parser: Parser) -> None:
-    parser.add("to", metavar="TO", help="Who gets it.")
-    parser.add("text", metavar="TEXT", help="What to say; - reads it from stdin.")
-    parser.add("--from", dest="sender", metavar="AGENT", help="Who says it; --by if not given, else 'me'.")
-    parser.add("--summary", metavar="TEXT", help="The message in one line.")
+    parser.add("to", metavar="TO", help="Recipient.")
+    parser.add("text", metavar="TEXT", help="Message text; - reads standard input.")
+    parser.add("--from", dest="sender", metavar="AGENT", help="Sender; default: --by, else 'me'.")
+    parser.add("--summary", metavar="TEXT", help="One-line summary of the message.")
 
 
 def _send(args: Args) -> int:
@@ -49,17 +49,17 @@ def _send(args: Args) -> int:
 
 
 def _read_arguments(parser: Parser) -> None:
-    parser.add("--agent", metavar="AGENT", help="Whose mail; --by if not given, else 'me'.")
-    parser.add("--peek", action="store_true", help="Look, and leave the messages unread.")
-    parser.add("--follow", "-f", action="store_true", help="Go on: show each message as it comes.")
-    parser.add("--timeout", type=seconds, metavar="TIME", help="With --follow: end after so long without mail.")
+    parser.add("--agent", metavar="AGENT", help="Agent whose mail to read; default: --by, else 'me'.")
+    parser.add("--peek", action="store_true", help="Show messages without marking them as read.")
+    parser.add("--follow", "-f", action="store_true", help="Keep running and show new messages.")
+    parser.add("--timeout", type=seconds, metavar="TIME", help="With --follow: exit after this long without mail.")
 
 
 def _read(args: Args) -> int:
     if args.timeout is not None and not args.follow:
-        raise UsageError("--timeout says how long --follow goes on; give both.")
+        raise UsageError("--timeout requires --follow.")
     if args.peek and args.follow:
-        raise UsageError("Either look without reading (--peek), or follow.")
+        raise UsageError("Give either --peek or --follow.")
     with open_yard(args) as yard, yard.mail as post:
         agent = args.agent or yard.agent or PERSON
         if args.follow:
@@ -142,7 +142,7 @@ def message_json(message: Message) -> dict[str, object]:
 
 
 def _receipts_arguments(parser: Parser) -> None:
-    parser.add("ids", nargs="+", metavar="ID", help="As `send` answered.")
+    parser.add("ids", nargs="+", metavar="ID", help="Message ids, as printed by `send`.")
 
 
 def _receipts(args: Args) -> int:
@@ -155,20 +155,20 @@ def _receipts(args: Args) -> int:
 SEND = Command(
     _send,
     _send_arguments,
-    "Send a message. When it answers, the message is stored; whoever reads it and dies does not lose it.",
+    "Send a message. The message is stored when the command returns, and is redelivered if its reader crashes.",
     examples=("taskyard mail send bob 'The API is frozen' --from ada", "git diff | taskyard mail send bob -"),
-    exits=("4  nobody of that name can get mail here",),
+    exits=("4  no such recipient",),
 )
 READ = Command(
     _read,
     _read_arguments,
-    "Show an agent's messages, oldest first. What was shown counts as read; --peek leaves it unread.",
+    "Show an agent's messages, oldest first. Shown messages are marked as read, except with --peek.",
     examples=("taskyard mail read --agent bob", "taskyard mail read --follow --json"),
 )
 RECEIPTS = Command(
     _receipts,
     _receipts_arguments,
-    "Whether messages are stored, delivered (in a reader's hands) or read.",
+    "Show whether messages are stored, delivered (taken by a reader) or read.",
     examples=("taskyard mail receipts 0199a7c3-52d0-8001-b2c3-9f1e6a4d7c20",),
     exits=("4  no such message",),
 )

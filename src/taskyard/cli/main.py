@@ -106,53 +106,57 @@ def load_entry(row: CommandEntry) -> Command | Mapping[str, CommandEntry]:
 
 #: Every command, in the order of the overview.
 COMMANDS: Mapping[str, CommandEntry] = {
-    "task": CommandEntry("taskyard.cli.help:TASK_ROWS", "The shared list: add, claim, complete and look at tasks"),
-    "run": CommandEntry("taskyard.cli.job:RUN", "Run a command as a job, here or in the background"),
-    "monitor": CommandEntry("taskyard.cli.job:MONITOR", "Watch a command's lines or an MCP server's events"),
-    "workflow": CommandEntry("taskyard.cli.help:WORKFLOW_ROWS", "Steps as jobs: run, resume after a crash, look at"),
-    "dream": CommandEntry("taskyard.cli.help:DREAM_ROWS", "An agent brings a memory folder in order"),
-    "ps": CommandEntry("taskyard.cli.job_views:PS", "The jobs of this user"),
-    "wait": CommandEntry("taskyard.cli.job:WAIT", "Wait until jobs are over"),
-    "stop": CommandEntry("taskyard.cli.job:STOP", "End jobs with everything they started"),
+    "task": CommandEntry("taskyard.cli.help:TASK_ROWS", "Create, claim, complete and list tasks"),
+    "run": CommandEntry("taskyard.cli.job:RUN", "Run a command as a job, in the foreground or background"),
+    "monitor": CommandEntry("taskyard.cli.job:MONITOR", "Monitor a command's output or an MCP server's events"),
+    "workflow": CommandEntry("taskyard.cli.help:WORKFLOW_ROWS", "Run workflows as jobs, resume them after a crash"),
+    "dream": CommandEntry("taskyard.cli.help:DREAM_ROWS", "Have an agent consolidate a memory folder"),
+    "ps": CommandEntry("taskyard.cli.job_views:PS", "List jobs"),
+    "wait": CommandEntry("taskyard.cli.job:WAIT", "Wait until jobs have ended"),
+    "stop": CommandEntry("taskyard.cli.job:STOP", "Stop jobs and all their processes"),
     "pause": CommandEntry("taskyard.cli.job:PAUSE", "Pause a job"),
-    "resume": CommandEntry("taskyard.cli.job:RESUME", "Let a paused job go on"),
-    "send": CommandEntry("taskyard.cli.job:SEND", "Type into a job"),
-    "release": CommandEntry("taskyard.cli.job:RELEASE", "Let notices flow again after an emergency stop"),
-    "lists": CommandEntry("taskyard.cli.admin:LISTS_ROWS", "All lists, and which one is current"),
+    "resume": CommandEntry("taskyard.cli.job:RESUME", "Resume a paused job"),
+    "send": CommandEntry("taskyard.cli.job:SEND", "Send input to a job"),
+    "release": CommandEntry("taskyard.cli.job:RELEASE", "Resume notice delivery after `stop --all --hold`"),
+    "lists": CommandEntry("taskyard.cli.admin:LISTS_ROWS", "List all task lists and select the current one"),
     "events": CommandEntry(
-        "taskyard.cli.job_views:EVENTS", "What happens to jobs: each start, progress and end, live if wanted"
+        "taskyard.cli.job_views:EVENTS", "Print job events: start, progress and end, live with --follow"
     ),
-    "logs": CommandEntry("taskyard.cli.job_views:LOGS", "What a background job printed, live if wanted"),
-    "limits": CommandEntry("taskyard.cli.notices:LIMITS_ROWS", "Rate limits that agents wait for, and how to lift one"),
-    "dismiss": CommandEntry("taskyard.cli.job:DISMISS", "Leave ended jobs out of every view"),
-    "gc": CommandEntry("taskyard.cli.admin:GC", "Make room: remove what old ended jobs left on disk"),
-    "team": CommandEntry("taskyard.cli.help:TEAM_ROWS", "Teams of agents: have one work, see who lives"),
-    "mail": CommandEntry("taskyard.cli.mail:MAIL_ROWS", "Messages between agents"),
+    "logs": CommandEntry("taskyard.cli.job_views:LOGS", "Print the output of a job, live with --follow"),
+    "limits": CommandEntry("taskyard.cli.notices:LIMITS_ROWS", "List rate limits that agents wait for, and lift them"),
+    "dismiss": CommandEntry("taskyard.cli.job:DISMISS", "Hide ended jobs from every view"),
+    "gc": CommandEntry("taskyard.cli.admin:GC", "Delete files of old ended jobs"),
+    "team": CommandEntry("taskyard.cli.help:TEAM_ROWS", "Run and manage teams of agents"),
+    "mail": CommandEntry("taskyard.cli.mail:MAIL_ROWS", "Send and read messages between agents"),
     "notices": CommandEntry(
-        "taskyard.cli.notices:NOTICES_ROWS", "What became of background jobs: look, take, acknowledge, verify"
+        "taskyard.cli.notices:NOTICES_ROWS", "List, take, acknowledge and verify notices about jobs"
     ),
-    "install": CommandEntry("taskyard.cli.setup:INSTALL", "Have Claude Code, Codex or Gemini CLI use Taskyard"),
-    "uninstall": CommandEntry("taskyard.cli.setup:UNINSTALL", "Take Taskyard out of such a program again"),
-    "hook": CommandEntry("taskyard.cli.hook:HOOK", "What Claude Code runs so that its model hears of background jobs"),
+    "install": CommandEntry("taskyard.cli.setup:INSTALL", "Configure Claude Code, Codex or Gemini CLI to use Taskyard"),
+    "uninstall": CommandEntry(
+        "taskyard.cli.setup:UNINSTALL", "Remove Taskyard from the configuration of such a client"
+    ),
+    "hook": CommandEntry("taskyard.cli.hook:HOOK", "Hook command run by Claude Code to deliver notices"),
     "trust": CommandEntry("taskyard.cli.admin:TRUST", "Allow commands that came with a project or a task"),
-    "doctor": CommandEntry("taskyard.cli.admin:DOCTOR", "Explain what is wrong with a list, and repair it"),
-    "agent": CommandEntry("taskyard.cli.agent:AGENT", "Have an agent work on a prompt, here or in the background"),
-    "remote": CommandEntry("taskyard.cli.admin:REMOTE_ROWS", "Places elsewhere that run agents: list, check"),
-    "engines": CommandEntry("taskyard.cli.agent:ENGINES", "What agents can run on"),
-    "a2a": CommandEntry("taskyard.cli.help:A2A_ROWS", "Agents of this machine for others, over A2A"),
-    "mcp": CommandEntry("taskyard.cli.server:MCP", "The tools for any model's client, over MCP"),
-    "tui": CommandEntry("taskyard.cli.server:TUI", "Everything live in a terminal: tasks, jobs, output, graph"),
-    "web": CommandEntry("taskyard.cli.server:WEB", "Lists, tasks and jobs in a browser, live"),
-    "db": CommandEntry("taskyard.cli.admin:DB_ROWS", "The database that several machines share"),
-    "relay": CommandEntry("taskyard.cli.server:RELAY", "Keep this machine's jobs within reach of others"),
-    "demo": CommandEntry("taskyard.cli.demo:DEMO", "A plan of tasks worked on by agents, live"),
-    "completions": CommandEntry("taskyard.cli.complete:COMPLETIONS", "Completion for bash, zsh and fish"),
-    "__complete": CommandEntry("taskyard.cli.complete:COMPLETE", "Candidates for a command line", hidden=True),
-    "__job_ended": CommandEntry("taskyard.cli.job:ENDED", "Run the hooks of a job's end", hidden=True),
-    "__workflow_tasks": CommandEntry("taskyard.cli.workflow:TASKS", "Put a step's tasks on the list", hidden=True),
-    "__member": CommandEntry("taskyard.cli.team:MEMBER", "A member of a team in a window of its own", hidden=True),
-    "__members": CommandEntry("taskyard.cli.team:MEMBERS", "Members of a team inside one process", hidden=True),
-    "__sinks": CommandEntry("taskyard.cli.notices:SINKS", "Tell one piece of news to every sink", hidden=True),
+    "doctor": CommandEntry("taskyard.cli.admin:DOCTOR", "Diagnose problems of a list and repair them"),
+    "agent": CommandEntry("taskyard.cli.agent:AGENT", "Run an agent on a prompt, in the foreground or background"),
+    "remote": CommandEntry("taskyard.cli.admin:REMOTE_ROWS", "List and check remotes that run agents"),
+    "engines": CommandEntry("taskyard.cli.agent:ENGINES", "List the engines that agents can run on"),
+    "a2a": CommandEntry("taskyard.cli.help:A2A_ROWS", "Serve agents of this machine over A2A"),
+    "mcp": CommandEntry("taskyard.cli.server:MCP", "Serve Taskyard's tools over MCP"),
+    "tui": CommandEntry("taskyard.cli.server:TUI", "Open the terminal UI: tasks, jobs, output, graph"),
+    "web": CommandEntry("taskyard.cli.server:WEB", "Serve lists, tasks and jobs as a live web page"),
+    "db": CommandEntry("taskyard.cli.admin:DB_ROWS", "Inspect and upgrade the shared database"),
+    "relay": CommandEntry("taskyard.cli.server:RELAY", "Relay this machine's jobs to other machines"),
+    "demo": CommandEntry("taskyard.cli.demo:DEMO", "Run a demo: a team of agents completes a plan"),
+    "completions": CommandEntry("taskyard.cli.complete:COMPLETIONS", "Print completion scripts for bash, zsh and fish"),
+    "__complete": CommandEntry(
+        "taskyard.cli.complete:COMPLETE", "Print completion candidates for a command line", hidden=True
+    ),
+    "__job_ended": CommandEntry("taskyard.cli.job:ENDED", "Run the job-ended hooks of a job", hidden=True),
+    "__workflow_tasks": CommandEntry("taskyard.cli.workflow:TASKS", "Create a step's tasks on the list", hidden=True),
+    "__member": CommandEntry("taskyard.cli.team:MEMBER", "Run a team member in its own window", hidden=True),
+    "__members": CommandEntry("taskyard.cli.team:MEMBERS", "Run several team members in one process", hidden=True),
+    "__sinks": CommandEntry("taskyard.cli.notices:SINKS", "Send one event to every sink", hidden=True),
 }
 
 #: Common options that take a value.
@@ -197,7 +201,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
         if mute_hung_up():
             return HUNG_UP
-        sys.stderr.write(f"Error: The output could not be written: {error.strerror}.\n")
+        sys.stderr.write(f"Error: Cannot write the output: {error.strerror}.\n")
         from taskyard.cli.output import discard_stdout
 
         discard_stdout()
@@ -262,7 +266,7 @@ def _unknown_command(word: str, names: tuple[str, ...], table: Mapping[str, Comm
     known = [name for name, row in table.items() if not row.hidden]
     prog = " ".join(("taskyard", *names))
     near = nearest(word, known)
-    hint = f"Nearest: {', '.join(near)}." if near else f"There are: {', '.join(known)}."
+    hint = f"Did you mean: {', '.join(near)}?" if near else f"Available: {', '.join(known)}."
     return UsageError(f"{prog} has no command {quote_value(word)}. {hint}")
 
 

@@ -33,22 +33,24 @@ if TYPE_CHECKING:
 
 
 NOTICES_ROWS = {
-    "": CommandEntry("taskyard.cli.notices:LIST", "What waits, left where it is"),
-    "list": CommandEntry("taskyard.cli.notices:LIST", "What waits, left where it is"),
-    "take": CommandEntry("taskyard.cli.notices:TAKE", "Take what waits; it comes back unless acknowledged"),
-    "clear": CommandEntry("taskyard.cli.notices:CLEAR", "Show what waits and mark all of it as read"),
+    "": CommandEntry("taskyard.cli.notices:LIST", "List pending notices"),
+    "list": CommandEntry("taskyard.cli.notices:LIST", "List pending notices"),
+    "take": CommandEntry("taskyard.cli.notices:TAKE", "Take pending notices; redelivered unless acknowledged"),
+    "clear": CommandEntry("taskyard.cli.notices:CLEAR", "Show pending notices and mark all as read"),
     "ack": CommandEntry("taskyard.cli.notices:ACK", "Mark notices as read"),
-    "verify": CommandEntry("taskyard.cli.notices:VERIFY", "Whether what looks like a notice is genuine"),
+    "verify": CommandEntry("taskyard.cli.notices:VERIFY", "Verify that a notice is genuine"),
 }
 
 #: Seconds a taken notice waits for its acknowledgement: a model's turn begins well within.
 ACK_TIMEOUT = 60.0
 
-_PAUSED_TEXT = "Notices are on hold: agents get none until `taskyard release`; a person may take them with --force."
+_PAUSED_TEXT = "Notices are on hold: agents get none until `taskyard release`; a person can take them with --force."
 
 
 def _recipient_arguments(parser: Parser) -> None:
-    parser.add("--all", action="store_true", help="Of every recipient of this user, not only of --by (else 'me').")
+    parser.add(
+        "--all", action="store_true", help="Notices of all recipients of this user, not only of --by (default: 'me')."
+    )
 
 
 def _outbox(args: Args) -> Outbox:
@@ -91,21 +93,25 @@ def _list(args: Args) -> int:
 def _take_arguments(parser: Parser) -> None:
     _recipient_arguments(parser)
     parser.add(
-        "--limit", type=integer, default=MAX_BATCH, metavar="N", help=f"At most so many; {MAX_BATCH} if not given."
+        "--limit",
+        type=integer,
+        default=MAX_BATCH,
+        metavar="N",
+        help=f"Maximum number of notices; default: {MAX_BATCH}.",
     )
-    parser.add("--wait", type=seconds, metavar="TIME", help="If nothing waits, wait so long for the first.")
-    parser.add("--xml", action="store_true", help="As one text for a model, bounded, with a count of the rest.")
-    parser.add("--ack", action="store_true", help="Acknowledge what is printed, so that it does not come again.")
-    parser.add("--force", action="store_true", help="As a person: also while notices are on hold.")
+    parser.add("--wait", type=seconds, metavar="TIME", help="If there are no notices, wait up to this long for one.")
+    parser.add("--xml", action="store_true", help="Print one bounded text for a model, with a count of the rest.")
+    parser.add("--ack", action="store_true", help="Acknowledge the printed notices, so that they are not redelivered.")
+    parser.add("--force", action="store_true", help="For people: take notices also while they are on hold.")
 
 
 def _take(args: Args) -> int:
     if args.xml and args.as_json:
-        raise UsageError("Either --xml, for a model, or --json, for a program.")
+        raise UsageError("Give either --xml (for a model) or --json (for a program).")
     if args.limit < 1:
         raise BadValue("--limit", args.limit, "a number from 1")
     if args.force and _recipient(args) != PERSON:
-        raise UsageError("--force is a person's: an agent waits until the hold is released.")
+        raise UsageError("--force is for people: an agent waits until the hold is released.")
     with _outbox(args) as outbox:
         bound = MAX_CHARACTERS if args.xml else None
         batch = outbox.batch(args.limit, characters=bound, hold=ACK_TIMEOUT, force=args.force)
@@ -136,14 +142,14 @@ def _print_for_model(batch: NoticeBatch) -> None:
 
 
 def _ack_arguments(parser: Parser) -> None:
-    parser.add("ids", nargs="+", metavar="NOTICE", help="Ids as `taskyard notices` shows them.")
+    parser.add("ids", nargs="+", metavar="NOTICE", help="Notice ids, as shown by `taskyard notices`.")
 
 
 def _ack(args: Args) -> int:
     outbox = yard.open_outbox(config.home(), config.load_settings(), None)
     for notice_id in args.ids:
         if not is_message_id(notice_id):
-            raise BadValue("The id of a notice", notice_id, "an id as `taskyard notices` shows it")
+            raise BadValue("The id of a notice", notice_id, "an id as shown by `taskyard notices`")
         if outbox.state(notice_id) is None:
             raise NotFound(f"No notice {notice_id}.")
     done = outbox.ack(args.ids)
@@ -173,7 +179,13 @@ def _notices_clear(args: Args) -> int:
 
 
 def _verify_arguments(parser: Parser) -> None:
-    parser.add("file", nargs="?", default="-", metavar="FILE", help="XML or JSON of notices; - or nothing: stdin.")
+    parser.add(
+        "file",
+        nargs="?",
+        default="-",
+        metavar="FILE",
+        help="File with notices in XML or JSON; default: standard input.",
+    )
 
 
 def _verify(args: Args) -> int:
@@ -194,7 +206,7 @@ def _verified_json(one: VerifiedNotice) -> dict[str, object]:
 
 
 def _verified_line(one: VerifiedNotice) -> str:
-    beside = f"; not proved, since not signed: {', '.join(one.unproved)}" if one.unproved else ""
+    beside = f"; not verified, because not signed: {', '.join(one.unproved)}" if one.unproved else ""
     return f"Genuine: {one.notice.id}, about job {one.notice.task_id}{beside}"
 
 
@@ -240,14 +252,16 @@ def _notices_lines(notices: Sequence[Notice], args: Args, *, rest: int = 0) -> I
 LIST = Command(
     _list,
     _recipient_arguments,
-    "Show what waits to be told about background jobs, and leave it there.",
+    "List pending notices about background jobs without taking them.",
     examples=("taskyard notices", "taskyard notices list --all --json"),
 )
 TAKE = Command(
     _take,
     _take_arguments,
-    "Take what waits, the urgent first. Acknowledge it within 60 seconds: else it comes back, marked as delivered\n"
-    "again. Whoever gets it is the one who started the job; if that one is gone, the next in line.",
+    "Take pending notices, urgent ones first. Acknowledge them within 60 seconds; otherwise they are "
+    "redelivered and\n"
+    "marked as such. The recipient is the agent that started the job, or the next in line if that agent is "
+    "gone.",
     examples=(
         "taskyard notices take --by ada --wait 10m",
         "taskyard notices take --xml",
@@ -257,27 +271,29 @@ TAKE = Command(
 CLEAR = Command(
     _notices_clear,
     _recipient_arguments,
-    "Show the notices that wait for you and mark all of them as read, in one step.",
+    "Show your pending notices and mark all of them as read, in one step.",
     examples=("taskyard notices clear", "taskyard notices clear --all"),
 )
 ACK = Command(
     _ack,
     _ack_arguments,
-    "Mark notices as read: they are not delivered again. They need not have been taken before.",
+    "Mark notices as read, so that they are not redelivered. They need not have been taken before.",
     examples=("taskyard notices ack 0643a11c-8712-8e4f-a5d3-f19c20b7e441",),
     exits=("4  no such notice",),
 )
 VERIFY = Command(
     _verify,
     _verify_arguments,
-    "Check that notices are genuine, word for word: a changed byte is refused, and so is an id that was never\n"
-    "issued. Takes the XML a model got, or the JSON a program got. How a notice was delivered is not signed: what of\n"
-    "it cannot be is refused, and what nobody can know any more is named.",
+    "Verify the signature of notices: a notice with a changed byte or an unknown id is refused. Accepts the "
+    "XML given to\n"
+    "a model or the JSON given to a program. Delivery attributes are not signed: impossible values are "
+    "refused, and\n"
+    "values that can no longer be verified are listed.",
     examples=(
         "taskyard notices take --json | tee got.json | taskyard notices verify",
         "taskyard notices verify got.json",
     ),
-    exits=("1  it is not genuine", "4  no such notice was ever issued"),
+    exits=("1  not genuine", "4  no such notice was issued"),
 )
 
 
@@ -296,7 +312,7 @@ def _run_notices(args: Args) -> int:
     return 1 if failed else 0
 
 
-SINKS = Command(_run_notices, _arguments, "Tell one piece of news to every sink.")
+SINKS = Command(_run_notices, _arguments, "Send one event to every sink.")
 
 
 LIMITS_ROWS = {

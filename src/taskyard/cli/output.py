@@ -152,7 +152,7 @@ def confirm(args: Args, question: str) -> None:
     from taskyard.errors import Cancelled, UsageError
 
     if args.as_json or not is_terminal(sys.stdin):
-        raise UsageError(f"{question} Nobody can be asked here: repeat it with --yes.")
+        raise UsageError(f"{question} Cannot ask for confirmation without a terminal: repeat with --yes.")
     sys.stderr.write(f"{escape_control(question)} [y/N] ")
     sys.stderr.flush()
     if sys.stdin.readline().strip().lower() not in ("y", "yes"):
@@ -258,5 +258,5 @@ class OutageReporter:
             return None
         if self.trouble:
             self.trouble = ""
-            print_info(self._args, "Connected again.")
+            print_info(self._args, "Reconnected.")
         return found

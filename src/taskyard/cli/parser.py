@@ -101,7 +101,7 @@ def metadata_pair(text: str) -> tuple[str, object]:
     """Parse `KEY=JSON` as key and value; a value that is not JSON is text."""
     key, sign, value = text.partition("=")
     if not sign or not key.strip():
-        raise BadValue("--metadata", text, "KEY=VALUE, where VALUE is JSON or text; KEY=null takes the key away")
+        raise BadValue("--metadata", text, "KEY=VALUE, where VALUE is JSON or text; KEY=null removes the key")
     import json
 
     try:
@@ -130,7 +130,7 @@ def external_ref(text: str) -> dict[str, str]:
 def integer(text: str) -> int:
     """Parse a whole number."""
     if not text.strip().removeprefix("-").isdecimal():
-        raise UsageError(f"{text!r} is no whole number.")
+        raise UsageError(f"{text!r} is not a whole number.")
     return int(text)
 
 
@@ -163,7 +163,7 @@ EXIT_CODES = (
     "2  the request is malformed",
     "4  not found",
     "5  conflict: claimed, blocked, busy, refused",
-    "75  locked by somebody: try again",
+    "75  locked by another process; try again",
     "130  interrupted",
 )
 
@@ -293,13 +293,13 @@ class Parser(argparse.ArgumentParser):
     def _add_common(self) -> None:
         add = self.add_argument_group("options of every command").add_argument
         self.common = (
-            add("--list", metavar="LIST", help="The list, if not the project's own."),
-            add("--by", metavar="AGENT", help="Who acts; TASKYARD_AGENT if not given."),
-            add("--tasks-dir", metavar="DIR", help="The folder of lists; Claude Code's if not given."),
-            add("--json", dest="as_json", action="store_true", help="Answer in JSON, errors too."),
-            add("-q", "--quiet", action="store_true", help="Bare ids instead of sentences."),
-            add("-v", "--verbose", action="store_true", help="Say which list is used, and why."),
-            add("--no-color", action="store_true", help="Without colours, as NO_COLOR=1."),
+            add("--list", metavar="LIST", help="Task list to use; default: the project's."),
+            add("--by", metavar="AGENT", help="Agent to act as; default: TASKYARD_AGENT."),
+            add("--tasks-dir", metavar="DIR", help="Directory of the task lists; default: Claude Code's."),
+            add("--json", dest="as_json", action="store_true", help="Print JSON, also for errors."),
+            add("-q", "--quiet", action="store_true", help="Print only ids."),
+            add("-v", "--verbose", action="store_true", help="Print which list is used, and why."),
+            add("--no-color", action="store_true", help="Disable colours, like NO_COLOR=1."),
         )
 
 

@@ -27,20 +27,18 @@ def _web_arguments(parser: Parser) -> None:
     parser.add(
         "--port",
         metavar="P",
-        help="Where to listen: a port, 127.0.0.1:PORT or [::1]:PORT; 0 is any free one. 8787 if not given.",
+        help="Address to listen on: a port, 127.0.0.1:PORT or [::1]:PORT; port 0 picks a free one. Default: 8787.",
     )
-    parser.add("--allow-actions", action="store_true", help="Let the page claim, complete, stop and answer as well.")
-    parser.add("--everywhere", action="store_true", help="Show jobs of every project, not only of this one.")
-    parser.add(
-        "--new-token", action="store_true", help="Make a new token: addresses that were printed before are void."
-    )
+    parser.add("--allow-actions", action="store_true", help="Allow actions on the page: claim, complete, stop, answer.")
+    parser.add("--everywhere", action="store_true", help="Show jobs of all projects, not only of this one.")
+    parser.add("--new-token", action="store_true", help="Create a new token; addresses printed before become invalid.")
     parser.add("--open", action="store_true", help="Open the page in a browser.")
     parser.add_words(
         "--allow-host",
         metavar="NAME",
         dest="hosts",
         default=[],
-        help="A name under which it is asked for, such as that of a proxy; with its port where it has one.",
+        help="Host name that clients use, such as that of a proxy; with its port if it has one.",
     )
 
 
@@ -75,7 +73,7 @@ def _print_web_ready(args: Args, ready: WebServerInfo) -> None:
     from taskyard.cli.output import answer
     from taskyard.core.text import escape_control
 
-    may = "It may act" if ready.allow_actions else "It only shows (--allow-actions lets it act)"
+    may = "Actions are allowed" if ready.allow_actions else "Read-only (--allow-actions allows actions)"
     answer(
         args,
         lambda: {
@@ -84,7 +82,7 @@ def _print_web_ready(args: Args, ready: WebServerInfo) -> None:
             "list": ready.list,
             "allow_actions": ready.allow_actions,
         },
-        lambda: [ready.url, f"List {escape_control(ready.list)}. {may}. Ctrl+C ends it."],
+        lambda: [ready.url, f"List {escape_control(ready.list)}. {may}. Ctrl+C stops it."],
         ids=[ready.url],
     )
     sys.stdout.flush()
@@ -102,9 +100,11 @@ def _print_web_ready(args: Args, ready: WebServerInfo) -> None:
 WEB = Command(
     _run_web,
     _web_arguments,
-    "Show every list and job of this user in a browser, live: board, graph, background jobs with their output,\n"
-    "timeline. Prints the address to open; the secret behind its # is needed to see anything. Only this machine can\n"
-    "reach it, and nothing can be changed from it unless --allow-actions says so.",
+    "Serve all lists and jobs of this user as a live web page: board, graph, background jobs with their "
+    "output, timeline.\n"
+    "Prints the address to open, which contains the required secret after the #. The page is only reachable "
+    "from this\n"
+    "machine and read-only unless --allow-actions is given.",
     examples=("taskyard web", "taskyard web --port 0 --allow-actions", "taskyard web --json | jq -r .data.url"),
 )
 
@@ -114,31 +114,31 @@ _TRACE_VARIABLES = ("TASKYARD_OTEL", "OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORT
 
 
 def _mcp_arguments(parser: Parser) -> None:
-    parser.add("--agent", metavar="AGENT", help="The name the client acts under; its own if not given.")
+    parser.add("--agent", metavar="AGENT", help="Agent name of the client; default: the client's own name.")
     parser.add(
         "--http",
         metavar="ADDR",
-        help="Serve many clients over HTTP: a port, 127.0.0.1:PORT or [::1]:PORT; port 0 is any free one.",
+        help="Serve several clients over HTTP: a port, 127.0.0.1:PORT or [::1]:PORT; port 0 picks a free one.",
     )
     parser.add(
         "--token-file",
         metavar="FILE",
-        help="With --http: the file with the token that clients must bring; made if it is not there. "
-        "If not given, TASKYARD_MCP_TOKEN, else a file in TASKYARD_HOME.",
+        help="With --http: file with the token that clients must send; created if missing. Default: "
+        "TASKYARD_MCP_TOKEN, else a file in TASKYARD_HOME.",
     )
-    parser.add("--show-token", action="store_true", help="Print that token, and serve nothing.")
+    parser.add("--show-token", action="store_true", help="Print the token and exit.")
     parser.add(
         "--allow-remote",
         action="store_true",
-        help="With --http: let it be an address that other machines can reach. Whoever has the token can run commands "
-        "as you, and nothing is encrypted.",
+        help="With --http: allow an address that other machines can reach. Any client with the token can run commands "
+        "as you, and the connection is not encrypted.",
     )
     parser.add_words(
         "--allow-host",
         metavar="NAME",
         dest="hosts",
         default=[],
-        help="With --http: a name or address under which clients ask for it, such as that of a proxy.",
+        help="With --http: host name or address that clients use, such as that of a proxy.",
     )
 
 
@@ -146,7 +146,7 @@ def _run_mcp(args: Args) -> int:
     if args.show_token:
         return _show_token(args)
     if args.http is None and (args.token_file or args.allow_remote or args.hosts):
-        raise UsageError("--token-file, --allow-remote and --allow-host are for a server with --http.")
+        raise UsageError("--token-file, --allow-remote and --allow-host require --http.")
     return _serve_stdio(args) if args.http is None else _serve_http(args)
 
 
@@ -157,7 +157,7 @@ def _serve_stdio(args: Args) -> int:
 
     _check_installed()
     if is_terminal(sys.stdin) and not args.quiet:
-        sys.stderr.write("MCP is spoken here, on stdin and stdout: a client starts this by itself. Ctrl+C ends it.\n")
+        sys.stderr.write("MCP server on stdin and stdout, normally started by an MCP client. Ctrl+C stops it.\n")
     settings = config.load_settings()
     answers = front.HandshakeAnswers(
         manifest.load_manifest(manifest.load_offer(settings)), lambda: _resources(args, settings)
@@ -247,14 +247,18 @@ def _print_mcp_ready(args: Args, ready: HttpReady) -> None:
     )
     sys.stdout.flush()
     if not ready.address.is_local:
-        warn("Other machines can reach it. Whoever has the token can run commands as you, and nothing is encrypted.")
+        warn(
+            "Other machines can reach this server. Any client with the token can run commands as you, and the "
+            "connection is not encrypted."
+        )
 
 
 MCP = Command(
     _run_mcp,
     _mcp_arguments,
-    "Serve the list, background jobs and mail as tools over MCP: to the client at stdin and stdout, which starts it\n"
-    "by itself (`taskyard install` sets that up), or with --http to any number of clients.",
+    "Serve the list, background jobs and mail as MCP tools: on stdin and stdout to the client that started "
+    "this command\n"
+    "(`taskyard install` configures that), or with --http to several clients.",
     examples=(
         "taskyard mcp --agent ada",
         "claude mcp add taskyard -- taskyard mcp",
@@ -272,28 +276,28 @@ def _serve_arguments(parser: Parser) -> None:
     parser.add(
         "--port",
         metavar="P",
-        help="Where to listen: a port, 127.0.0.1:PORT or [::1]:PORT; 0 is any free one. 8788 if not given.",
+        help="Address to listen on: a port, 127.0.0.1:PORT or [::1]:PORT; port 0 picks a free one. Default: 8788.",
     )
     parser.add_words(
-        "--skill", metavar="SKILL", dest="skills", default=[], help="Offer this skill of config.toml; all if not given."
+        "--skill", metavar="SKILL", dest="skills", default=[], help="Serve this skill of config.toml; default: all."
     )
-    parser.add("--engine", metavar="ENGINE", help="Offer one skill, on this engine, instead of those in config.toml.")
-    parser.add("--command", metavar="CMD", help="Its program, where the engine is one.")
-    parser.add("--model", metavar="MODEL", help="Its model, where the engine lets one choose.")
-    parser.add("--cwd", metavar="DIR", help="Where it works, if not here.")
-    parser.add("--description", metavar="TEXT", help="What others are told of it.")
-    parser.add("--url", metavar="URL", help="Where others reach it, if a proxy passes requests on: the card says so.")
+    parser.add("--engine", metavar="ENGINE", help="Serve one skill, on this engine, instead of those in config.toml.")
+    parser.add("--command", metavar="CMD", help="Program and arguments, for engines that run a program.")
+    parser.add("--model", metavar="MODEL", help="Model, if the engine supports a choice.")
+    parser.add("--cwd", metavar="DIR", help="Working directory; default: the current one.")
+    parser.add("--description", metavar="TEXT", help="Description of the skill, shown to callers.")
+    parser.add("--url", metavar="URL", help="Public URL in the agent card, if a proxy forwards requests.")
     parser.add_words(
         "--allow-host",
         metavar="HOST",
         dest="hosts",
         default=[],
-        help="A further name under which it is asked for; with its port where it has one.",
+        help="Further host name that callers use; with its port if it has one.",
     )
     parser.add(
         "--allow-remote",
         action="store_true",
-        help="Let it be an address that other machines can reach. Nothing is encrypted there.",
+        help="Allow an address that other machines can reach. The connection is not encrypted.",
     )
 
 
@@ -321,7 +325,7 @@ def _skill_from_options(args: Args) -> Skill | None:
     if not given:
         return None
     if args.skills:
-        raise UsageError("--skill names one of config.toml: leave out what describes another, such as --engine.")
+        raise UsageError("--skill names a skill of config.toml: omit options that describe another, such as --engine.")
     from taskyard.agents.engines.provider import split_command
     from taskyard.servers.a2a.skills import DEFAULT_SKILL, Skill
 
@@ -347,22 +351,26 @@ def _print_a2a_ready(args: Args, ready: ServerReady) -> None:
         lambda: [
             f"Listening on {ready.url}. Skills: {escape_control(skills)}."
             f" Callers: {escape_control(', '.join(ready.callers))}.",
-            f"The token of {escape_control(ready.callers[0])} is in {escape_control(ready.token_file)}."
-            " Ctrl+C ends it; tasks go on.",
+            f"The token of {escape_control(ready.callers[0])} is in {escape_control(ready.token_file)}. "
+            "Ctrl+C stops the server; tasks continue.",
         ],
         ids=[ready.url],
     )
     sys.stdout.flush()
     if not ready.address.is_local:
-        warn("Other machines can reach it. Whoever has a token can have agents work as you, and nothing is encrypted.")
+        warn(
+            "Other machines can reach this server. Any caller with a token can run agents as you, and the connection "
+            "is not encrypted."
+        )
 
 
 SERVE = Command(
     _run_serve,
     _serve_arguments,
-    "Offer agents of this machine to others, over A2A. A message is a background job like any other (`taskyard ps`):\n"
-    "it goes on when the server ends, and is found again when it is back. What may run is decided here: skills in\n"
-    "config.toml ([a2a.skills.NAME]), or one by options. Only this machine can reach it unless told otherwise.",
+    "Serve agents of this machine over A2A. Each message starts a background job (`taskyard ps`), which "
+    "continues if the\n"
+    "server ends and is found again after a restart. Only configured skills can run: those in config.toml\n"
+    "([a2a.skills.NAME]), or one given by options. The server is only reachable from this machine by default.",
     examples=(
         "taskyard a2a serve --command 'my-agent --json'",
         "taskyard a2a serve --skill review --skill summarise",
@@ -373,9 +381,9 @@ SERVE = Command(
 
 
 def _token_arguments(parser: Parser) -> None:
-    parser.add("caller", nargs="?", metavar="CALLER", help="Whose; `guest` if not given.")
-    parser.add("--new", action="store_true", help="Make a new one: the old one is void at once.")
-    parser.add("--remove", action="store_true", help="Take it away: that caller may ask no more.")
+    parser.add("caller", nargs="?", metavar="CALLER", help="Caller name; default: `guest`.")
+    parser.add("--new", action="store_true", help="Create a new token; the old one becomes invalid immediately.")
+    parser.add("--remove", action="store_true", help="Revoke the token.")
 
 
 def _token(args: Args) -> int:
@@ -398,9 +406,11 @@ def _remove(args: Args, caller: str) -> int:
     from taskyard.servers.a2a import skills as a2a_skills
 
     if args.new:
-        raise UsageError("--new and --remove at once make no sense.")
+        raise UsageError("Give either --new or --remove.")
     was_there = a2a_skills.remove_caller(config.home(), caller)
-    said = f"{escape_control(caller)} may ask no more." if was_there else f"{escape_control(caller)} has no token."
+    said = (
+        f"The token of {escape_control(caller)} is revoked." if was_there else f"{escape_control(caller)} has no token."
+    )
     return answer(args, lambda: {"caller": caller, "removed": was_there}, lambda: [said], ids=[caller])
 
 
@@ -410,22 +420,23 @@ def _callers(args: Args) -> int:
     from taskyard.servers.a2a import skills as a2a_skills
 
     found = a2a_skills.list_callers(config.home())
-    none = ["Nobody may ask yet. `taskyard a2a token NAME` makes a token for somebody."]
+    none = ["No callers yet. `taskyard a2a token NAME` creates a token for one."]
     return answer(args, lambda: [{"caller": name} for name in found], lambda: found or none, ids=found)
 
 
 TOKEN = Command(
     _token,
     _token_arguments,
-    "Print the token of one who may ask for agents of this machine; it is made if there is none. Each caller sees\n"
-    "its own tasks alone, and has a number of them at once (the setting a2a_tasks).",
+    "Print the token of a caller that may use agents of this machine; it is created if missing. Each caller "
+    "sees only\n"
+    "its own tasks, and can run a limited number at once (the setting a2a_tasks).",
     examples=("taskyard a2a token", "taskyard a2a token ada --new", "taskyard a2a token ada --remove"),
 )
 
 CALLERS = Command(
     _callers,
     None,
-    "Everyone who may ask for agents of this machine, by name.",
+    "List the callers that may use agents of this machine.",
     examples=("taskyard a2a callers", "taskyard a2a callers --json"),
 )
 
@@ -434,14 +445,14 @@ def _run_relay(args: Args) -> int:
     settings = config.load_settings()
     if not yard_module.is_replicated(settings):
         raise UsageError(
-            "No database is set up, so there is nobody to tell.",
+            "No database is configured, so there are no machines to relay to.",
             "Set TASKYARD_STORE=postgresql://user@host/database, or `store` in config.toml.",
         )
     from taskyard.postgres.relay.records import ensure_host
     from taskyard.postgres.relay.relay import run
 
     host = ensure_host(config.home(), settings)
-    print_info(args, f"The jobs of {host.name} are within reach. Ctrl+C ends this; they go on.")
+    print_info(args, f"Relaying the jobs of {host.name}. Ctrl+C stops the relay; jobs keep running.")
     run(host, yard_module.open_database(settings), settings, stay=True)
     return answer(args, lambda: {"host": host.name, "id": host.id}, list)
 
@@ -449,9 +460,11 @@ def _run_relay(args: Args) -> int:
 RELAY = Command(
     _run_relay,
     None,
-    "Bring what happens to the jobs of this machine to others that share its database, and do to them what those ask,\n"
-    "until interrupted. Nobody has to run it: whoever starts a job or looks at one starts it, and it stays while jobs\n"
-    "run. As a service it keeps a machine in reach also when none does: for the output of jobs that are over.",
+    "Relay events of this machine's jobs to other machines that share its database, and execute their "
+    "requests, until\n"
+    "interrupted. Running it manually is not required: any command that starts or reads jobs starts the "
+    "relay, which\n"
+    "stays while jobs run. As a service it also serves the output of ended jobs while no job runs.",
     examples=("taskyard relay", "systemd-run --user taskyard relay"),
 )
 
@@ -491,7 +504,8 @@ def _print_snapshot(args: Args) -> int:
 TUI = Command(
     _run_tui,
     None,
-    "Show the list, the background jobs and one of them in detail, live, and act on them: ? shows the keys of where\n"
-    "you are, Ctrl+P everything that can be done. Leaving it ends no job. With --json, what it shows is printed once.",
+    "Open the terminal UI: the list, background jobs and details of one, live, with actions. ? shows the keys "
+    "of the\n"
+    "current view, Ctrl+P all commands. Leaving it stops no job. With --json, its content is printed once.",
     examples=("taskyard tui", "taskyard tui --list release --by ada", "taskyard tui --json | jq .data.headline"),
 )

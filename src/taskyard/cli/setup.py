@@ -43,8 +43,8 @@ _DREAMS = (
     " off."
 )
 _PROJECT = (
-    "These files belong to the project and now hold paths of this machine. Whoever else gets them has to run"
-    " `taskyard install` too."
+    "These files belong to the project and now contain paths of this machine. Other users of the project have "
+    "to run `taskyard install` too."
 )
 
 
@@ -53,27 +53,36 @@ def client_arguments(parser: Parser, *, optional: bool = False) -> None:
     how: dict[str, object] = {"nargs": "?"} if optional else {}
     names = (*CLIENTS, *PRINT_ONLY) if optional else tuple(CLIENTS)
     words = ", ".join(CLIENTS) + (f"; with --print also {', '.join(PRINT_ONLY)}" if optional else "")
-    parser.add("client", choices=names, help=f"The program: {words}.", **how)
+    parser.add("client", choices=names, help=f"Client to configure: {words}.", **how)
     parser.add(
         "--scope",
         choices=("user", "project"),
         default="user",
-        help="In all your projects (user, the default), or in this project's own files.",
+        help="Configure all your projects (user, the default), or this project's files.",
     )
-    parser.add("--dry-run", action="store_true", help="Only say what would change.")
-    parser.add("--yes", "-y", action="store_true", help="Do not ask.")
+    parser.add("--dry-run", action="store_true", help="Only print what would change.")
+    parser.add("--yes", "-y", action="store_true", help="Skip the confirmation.")
 
 
 def _arguments(parser: Parser) -> None:
     client_arguments(parser, optional=True)
-    parser.add("--print", dest="show", action="store_true", help="Print what any client needs, and touch nothing.")
+    parser.add(
+        "--print",
+        dest="show",
+        action="store_true",
+        help="Print the settings that any client needs, and change nothing.",
+    )
     parser.add(
         "--allow",
         action="store_true",
-        help="Claude Code: let it call Taskyard's tools without asking (adds mcp__taskyard to permissions.allow).",
+        help="Claude Code: allow Taskyard's tools without asking (adds mcp__taskyard to permissions.allow).",
     )
-    parser.add("--no-hooks", action="store_true", help="Claude Code: without hooks; notices then wait for MCP calls.")
-    parser.add("--no-share-list", action="store_true", help="Claude Code: leave its own task tools as they are.")
+    parser.add(
+        "--no-hooks",
+        action="store_true",
+        help="Claude Code: install no hooks; notices are then delivered with MCP calls.",
+    )
+    parser.add("--no-share-list", action="store_true", help="Claude Code: keep its own task tools unchanged.")
 
 
 def _run_install(args: Args) -> int:
@@ -85,11 +94,17 @@ def _run_install(args: Args) -> int:
     if args.show:
         return _print(args, how)
     if args.client is None:
-        raise UsageError(f"Which client? One of {', '.join(CLIENTS)}; --print shows what any other needs.")
+        raise UsageError(
+            f"No client given. Use one of {', '.join(CLIENTS)}; --print shows what any other client needs."
+        )
     if args.client in PRINT_ONLY:
-        raise UsageError(f"{args.client} is set up by hand: `taskyard install {args.client} --print` shows how.")
+        raise UsageError(
+            f"{args.client} has to be configured manually: `taskyard install {args.client} --print` shows how."
+        )
     plan = plan_install(args.client, _setup_options(args, how, shared), os.environ, config.home())
-    return apply_plan(args, plan, f"Let {CLIENTS[args.client]} start Taskyard by these changes?", _notes(args, shared))
+    return apply_plan(
+        args, plan, f"Configure {CLIENTS[args.client]} to start Taskyard with these changes?", _notes(args, shared)
+    )
 
 
 def apply_plan(args: Args, plan: SetupPlan, question: str, notes: list[str]) -> int:
@@ -153,9 +168,9 @@ def _lines(args: Args, plan: SetupPlan, copies: Mapping[str, str | None]) -> Ite
         else:
             yield f"{'Changed' if change.data is not None else 'Removed'} {path}"
         if copy := copies.get(change.file.path):
-            yield f"    as it was: {escape_control(copy)}"
+            yield f"    backup: {escape_control(copy)}"
     if plan.changes and not args.dry_run:
-        yield f"{CLIENTS[plan.client]} goes by it from its next start on."
+        yield f"{CLIENTS[plan.client]} uses this after its next start."
 
 
 def _shared_list(args: Args) -> str | None:
@@ -210,9 +225,11 @@ def _print(args: Args, how: StartCommand) -> int:
 INSTALL = Command(
     _run_install,
     _arguments,
-    "Change a program's configuration so that it starts Taskyard's MCP server; Claude Code also runs `taskyard hook`,\n"
-    "which tells its model how background jobs ended. Shows what it will change and asks. Everything else in the\n"
-    "files stays as it is, and a copy of each is kept beside it. Doing it again changes nothing.",
+    "Configure a client to start Taskyard's MCP server; Claude Code also runs `taskyard hook`, which tells "
+    "its model how\n"
+    "background jobs ended. Shows the changes and asks for confirmation. Other content of the files is not "
+    "changed, and\n"
+    "a backup of each file is kept beside it. Repeating the command changes nothing.",
     examples=(
         "taskyard install claude-code --scope project",
         "taskyard install codex --dry-run",
@@ -220,9 +237,9 @@ INSTALL = Command(
         "taskyard install --print",
     ),
     exits=(
-        "1  a file cannot be changed safely: it is as it was",
-        "2  nobody can be asked here: --yes",
-        "130  you said no",
+        "1  a file cannot be changed safely; it was not changed",
+        "2  no terminal to ask on: use --yes",
+        "130  you declined",
     ),
 )
 
@@ -234,18 +251,19 @@ def _run_uninstall(args: Args) -> int:
 
     where = SetupOptions(StartCommand(("taskyard",), {}), args.scope, config.project(os.getcwd()).root)
     plan = plan_uninstall(args.client, where, os.environ, config.home())
-    return apply_plan(args, plan, f"Take Taskyard out of {CLIENTS[args.client]} by these changes?", [])
+    return apply_plan(args, plan, f"Remove Taskyard from {CLIENTS[args.client]} with these changes?", [])
 
 
 UNINSTALL = Command(
     _run_uninstall,
     client_arguments,
-    "Take out of a program's configuration what `taskyard install` put there, and put back what it replaced. What you\n"
-    "changed since stays. Shows what it will change and asks; a copy of each file is kept beside it.",
+    "Remove what `taskyard install` added to a client's configuration, and restore what it replaced. Your "
+    "later changes\n"
+    "are kept. Shows the changes and asks for confirmation; a backup of each file is kept beside it.",
     examples=("taskyard uninstall claude-code", "taskyard uninstall codex --scope project --dry-run"),
     exits=(
-        "1  a file cannot be changed safely: it is as it was",
-        "2  nobody can be asked here: --yes",
-        "130  you said no",
+        "1  a file cannot be changed safely; it was not changed",
+        "2  no terminal to ask on: use --yes",
+        "130  you declined",
     ),
 )

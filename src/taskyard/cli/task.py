@@ -34,26 +34,35 @@ if TYPE_CHECKING:
 
 def add_field_options(parser: Parser) -> None:
     """Add the options that `parse_extras` and `parse_metadata` read."""
-    parser.add("--description", metavar="TEXT", help="What is to be done; - reads standard input.")
-    parser.add("--active-form", metavar="TEXT", help="What a spinner says meanwhile: 'Porting the importer'.")
-    parser.add("--owner", metavar="AGENT", help="Whose it is; a new owner gets mail.")
-    parser.add("--priority", type=integer, metavar="1-9", help="1 comes first; 5 where none is set.")
+    parser.add("--description", metavar="TEXT", help="Description of the task; - reads standard input.")
+    parser.add(
+        "--active-form", metavar="TEXT", help="Text shown while the task is in progress: 'Porting the importer'."
+    )
+    parser.add("--owner", metavar="AGENT", help="Owner of the task; a new owner is notified by mail.")
+    parser.add("--priority", type=integer, metavar="1-9", help="Priority; 1 is the highest, 5 the default.")
     parser.add_words("--label", metavar="WORD", dest="labels", help="Labels: a,b or repeated.")
-    parser.add("--due", metavar="WHEN", help="A date or time in ISO 8601.")
-    parser.add("--parent", type=task_id, metavar="ID", help="The task this one is a part of.")
-    parser.add("--external", type=external_ref, metavar="SYSTEM:ID[:URL]", help="The same task in another system.")
-    parser.add_words("--require", metavar="CAP", dest="requires", help="What its worker must be able to do: a,b.")
-    parser.add("--path", action="append", metavar="GLOB", dest="paths", help="What it works on; may be repeated.")
-    parser.add("--accept", metavar="CMD", help="The command that must succeed before it counts as done.")
-    parser.add("--accept-cwd", metavar="DIR", help="Where that command runs; else the project's folder.")
-    parser.add("--accept-timeout", type=seconds, metavar="TIME", help="How long it may take, such as 90s or 10m.")
+    parser.add("--due", metavar="WHEN", help="Due date or time in ISO 8601.")
+    parser.add("--parent", type=task_id, metavar="ID", help="Parent task.")
+    parser.add(
+        "--external", type=external_ref, metavar="SYSTEM:ID[:URL]", help="Reference to the same task in another system."
+    )
+    parser.add_words("--require", metavar="CAP", dest="requires", help="Capabilities an agent needs to claim it: a,b.")
+    parser.add("--path", action="append", metavar="GLOB", dest="paths", help="Files the task works on; repeatable.")
+    parser.add("--accept", metavar="CMD", help="Acceptance command: must exit with 0 before the task can be completed.")
+    parser.add("--accept-cwd", metavar="DIR", help="Directory the acceptance command runs in; default: the project's.")
+    parser.add(
+        "--accept-timeout",
+        type=seconds,
+        metavar="TIME",
+        help="Time limit of the acceptance command, such as 90s or 10m.",
+    )
     parser.add(
         "--metadata",
         action="append",
         type=metadata_pair,
         default=[],
         metavar="KEY=JSON",
-        help="Anything else; KEY=null takes a key away. May be repeated.",
+        help="Further data; KEY=null removes a key. Repeatable.",
     )
 
 
@@ -93,12 +102,12 @@ def read_text(value: str | None, field: str) -> str | None:
     if value != "-":
         return value
     if sys.stdin is None:  # pyright: ignore[reportUnnecessaryComparison]  # None if it was closed
-        raise UsageError(f"The {field} is to come from standard input, which is closed.")
+        raise UsageError(f"Cannot read the {field}: standard input is closed.")
     data = sys.stdin.buffer.read(4 * LONGEST_TEXT + 1)
     try:
         return data.decode("utf-8").rstrip("\r\n")
     except UnicodeDecodeError:
-        raise BadText(field, "on standard input is no UTF-8") from None
+        raise BadText(field, "on standard input is not valid UTF-8") from None
 
 
 def trust_typed(args: Args) -> None:
@@ -113,13 +122,13 @@ def trust_typed(args: Args) -> None:
         found = check_acceptance(spec, folder=os.getcwd())
         trust.trust_command(found.command, found.trusted_at, how="typed")
     except (OSError, TaskyardError) as error:
-        warn(f"The acceptance command is not trusted yet, run `taskyard trust`: {error}")
+        warn(f"The acceptance command is not trusted yet; run `taskyard trust`: {error}")
 
 
 def _acceptance(args: Args) -> dict[str, object] | None:
     if args.accept is None:
         if args.accept_cwd is not None or args.accept_timeout is not None:
-            raise UsageError("--accept-cwd and --accept-timeout go with --accept, the command itself.")
+            raise UsageError("--accept-cwd and --accept-timeout require --accept.")
         return None
     given = {"command": args.accept, "cwd": args.accept_cwd, "timeout": args.accept_timeout}
     return {name: value for name, value in given.items() if value is not None}
@@ -197,15 +206,15 @@ def find_task(yard: Yard, task_id: str) -> Task | None:
 
 
 def _add_arguments(parser: Parser) -> None:
-    parser.add("subject", metavar="SUBJECT", help="What is to be done, in one line; - reads standard input.")
-    parser.add_ids("--blocked-by", help="The tasks it waits for: 1 2, 1,2 or repeated.")
-    parser.add_ids("--blocks", help="The tasks that wait for it.")
+    parser.add("subject", metavar="SUBJECT", help="Subject of the task, in one line; - reads standard input.")
+    parser.add_ids("--blocked-by", help="Tasks that must be completed first: 1 2, 1,2 or repeated.")
+    parser.add_ids("--blocks", help="Tasks that must wait for this one.")
     add_field_options(parser)
 
 
 def _run_add(args: Args) -> int:
     if args.subject == "-" and args.description == "-":
-        raise UsageError("Standard input can be the subject or the description, not both.")
+        raise UsageError("Only one of subject and description can be read from standard input.")
     subject, description = read_text(args.subject, "subject") or "", read_text(args.description, "description")
     if args.subject == "-" and description is None:
         subject, _, rest = subject.partition("\n")
@@ -228,26 +237,31 @@ def _run_add(args: Args) -> int:
 ADD = Command(
     _run_add,
     _add_arguments,
-    "Put a new pending task on the list. From standard input, the first line is the subject and the\n"
-    "rest the description.",
+    "Create a pending task. When read from standard input, the first line is the subject and the\n"
+    "remaining lines are the description.",
     examples=(
         "taskyard task add 'Port the importer' --blocked-by 12",
         "taskyard task add 'Fix the build' --priority 1 --label ci --accept 'make test'",
         "id=$(taskyard task add -q 'Write the notes')",
     ),
-    exits=("4  a dependency or the parent names no task", "5  the dependencies would be a cycle, or a hook refused"),
+    exits=("4  a dependency or the parent does not exist", "5  the dependencies would form a cycle, or a hook refused"),
 )
 
 
-_CLAIM_FENCING_HELP = "Of the claim you hold: refused if it is no longer the current one."
+_CLAIM_FENCING_HELP = "Fencing token of your claim; fails if that claim is no longer current."
 
 
 def _claim_arguments(parser: Parser) -> None:
-    parser.add("id", type=task_id, metavar="ID", help="The task.")
-    parser.add("--check-busy", action="store_true", help="Not if you still have other open work.")
-    parser.add("--force", action="store_true", help="Although it is blocked. It is logged.")
-    parser.add("--lease", type=seconds, metavar="TIME", help="Until then, unless renewed: 90s, 30m, 2h.")
-    parser.add("--token", metavar="TOKEN", help="Of an earlier claim of yours.")
+    parser.add("id", type=task_id, metavar="ID", help="Task id.")
+    parser.add("--check-busy", action="store_true", help="Fail if you already own unfinished tasks.")
+    parser.add("--force", action="store_true", help="Claim even if the task is blocked (recorded in the log).")
+    parser.add(
+        "--lease",
+        type=seconds,
+        metavar="TIME",
+        help="Expire the claim after this time unless it is renewed: 90s, 30m, 2h.",
+    )
+    parser.add("--token", metavar="TOKEN", help="Fencing token returned by an earlier claim.")
 
 
 def _claim(args: Args) -> int:
@@ -259,9 +273,9 @@ def _claim(args: Args) -> int:
 
 
 def _assign_arguments(parser: Parser) -> None:
-    parser.add("id", type=task_id, metavar="ID", help="The task.")
-    parser.add("agent", metavar="AGENT", help="The new owner; '' for nobody.")
-    parser.add("--force", action="store_true", help="Although somebody else holds it. It is logged.")
+    parser.add("id", type=task_id, metavar="ID", help="Task id.")
+    parser.add("agent", metavar="AGENT", help="The new owner; '' removes the owner.")
+    parser.add("--force", action="store_true", help="Assign even if another agent owns the task (recorded in the log).")
 
 
 def _assign(args: Args) -> int:
@@ -270,24 +284,26 @@ def _assign(args: Args) -> int:
 
 
 def _release_arguments(parser: Parser) -> None:
-    parser.add("id", type=task_id, nargs="?", metavar="ID", help="The task.")
-    parser.add("--all-of", metavar="AGENT", help="Instead: everything unfinished of an agent that left.")
-    parser.add("--force", action="store_true", help="Although somebody else holds it. It is logged.")
+    parser.add("id", type=task_id, nargs="?", metavar="ID", help="Task id.")
+    parser.add("--all-of", metavar="AGENT", help="Release all unfinished tasks of this agent instead.")
+    parser.add(
+        "--force", action="store_true", help="Release even if another agent owns the task (recorded in the log)."
+    )
     parser.add("--token", metavar="TOKEN", help=_CLAIM_FENCING_HELP)
 
 
 def _release(args: Args) -> int:
     if (args.id is None) == (args.all_of is None):
-        raise UsageError("Release one task by its ID, or everything of an agent by --all-of AGENT.")
+        raise UsageError("Give a task ID, or --all-of AGENT to release all tasks of an agent.")
     with open_yard(args) as yard:
         if args.all_of is not None:
             released = yard.tasks.release_all(args.all_of)
-            return answer_tasks(args, yard, released, nothing="Nothing to release.")
+            return answer_tasks(args, yard, released, nothing="No task to release.")
         return answer_task(args, yard, yard.tasks.release(args.id, token=args.token, force=args.force))
 
 
 def _renew_arguments(parser: Parser) -> None:
-    parser.add("id", type=task_id, metavar="ID", help="The task.")
+    parser.add("id", type=task_id, metavar="ID", help="Task id.")
     parser.add("--token", metavar="TOKEN", help=_CLAIM_FENCING_HELP)
 
 
@@ -300,31 +316,31 @@ def _renew(args: Args) -> int:
 CLAIM = Command(
     _claim,
     _claim_arguments,
-    "Take a task for --by AGENT. Claiming your own again succeeds. The claim has no end unless --lease\n"
-    "gives it one; with --json the answer holds its token.",
+    "Claim a task for --by AGENT. Claiming a task you already own succeeds. The claim does not expire\n"
+    "unless --lease is given; with --json the response includes the fencing token.",
     examples=("taskyard task claim 12 --by ada", "taskyard task claim 12 --by ci --lease 30m --json"),
-    exits=("4  no such task", "5  another has it, it is done or blocked, or you are busy"),
+    exits=("4  no such task", "5  owned by another agent, completed or blocked, or you are busy"),
 )
 ASSIGN = Command(
     _assign,
     _assign_arguments,
-    "Name a new owner, who gets mail about it. The owner's own claim comes with `claim` or `start`.",
+    ("Assign a task to another owner and notify that agent by mail. The agent still has to `claim` or `start` it."),
     examples=("taskyard task assign 12 ada --by lead", "taskyard task assign 12 ''"),
 )
 RELEASE = Command(
     _release,
     _release_arguments,
-    "Put a task back into the pool: no owner, pending.",
+    "Release a task: remove its owner and set its status to pending.",
     examples=("taskyard task release 12 --by ada", "taskyard task release --all-of ada"),
-    exits=("5  it is somebody else's, or done",),
+    exits=("5  owned by another agent, or completed",),
 )
 RENEW = Command(
     _renew,
     _renew_arguments,
-    "Hold on to a claim that was made with --lease: from now, for as long as it was made for. A claim\n"
-    "without an end stays as it is.",
+    "Renew a claim that was made with --lease, for the same duration, counted from now. A claim without\n"
+    "an expiry is not changed.",
     examples=("taskyard task renew 12 --by ci",),
-    exits=("5  it is no longer yours",),
+    exits=("5  you no longer own the task",),
 )
 
 
@@ -332,20 +348,26 @@ _CHANGES = ("subject", "description", "active_form", "owner", "status")
 
 
 def _edit_arguments(parser: Parser) -> None:
-    parser.add("id", type=task_id, metavar="ID", help="The task.")
-    parser.add("--subject", metavar="TEXT", help="A new subject.")
-    parser.add("--status", metavar="STATUS", help="pending, in_progress or completed.")
+    parser.add("id", type=task_id, metavar="ID", help="Task id.")
+    parser.add("--subject", metavar="TEXT", help="New subject.")
+    parser.add("--status", metavar="STATUS", help="New status: pending, in_progress or completed.")
     add_field_options(parser)
-    parser.add_words("--clear", metavar="FIELD", dest="clear", help="Take optional fields away: priority, labels, …")
-    parser.add("--token", metavar="TOKEN", help="Of the claim you hold: refused if it is no longer the current one.")
-    parser.add("--force", action="store_true", help="With --status: although it is blocked or another's. It is logged.")
+    parser.add_words("--clear", metavar="FIELD", dest="clear", help="Remove optional fields: priority, labels, …")
+    parser.add(
+        "--token", metavar="TOKEN", help="Fencing token of your claim; fails if that claim is no longer current."
+    )
+    parser.add(
+        "--force",
+        action="store_true",
+        help="With --status: change it even if the task is blocked or owned by another agent (recorded in the log).",
+    )
 
 
 def _run_edit(args: Args) -> int:
     given: Extras = parse_extras(args)
     data = parse_metadata(args)
     if not (given or data or args.clear) and all(getattr(args, name) is None for name in _CHANGES):
-        raise UsageError(f"What shall be different about #{args.id}? See `taskyard task edit -h`.")
+        raise UsageError(f"No change given for #{args.id}. See `taskyard task edit -h`.")
     with open_yard(args) as yard:
         task = yard.tasks.update(
             args.id,
@@ -367,9 +389,9 @@ def _run_edit(args: Args) -> int:
 EDIT = Command(
     _run_edit,
     _edit_arguments,
-    "Change fields and status of a task in one step: all of it or nothing. An empty --owner or\n"
-    "--active-form takes it away; --clear takes optional fields away, also `held`, which sets a task\n"
-    "aside after it lost three holders.",
+    "Change fields and status of a task atomically. An empty --owner or --active-form removes the value;\n"
+    "--clear removes optional fields. `--clear held` releases a task from quarantine, where it is put\n"
+    "after three of its owners were lost.",
     examples=(
         "taskyard task edit 12 --subject 'Port the CSV importer' --priority 2",
         "taskyard task edit 12 --clear due,labels --metadata 'ticket=\"A-7\"'",
@@ -378,26 +400,26 @@ EDIT = Command(
 
 
 def _block_arguments(parser: Parser) -> None:
-    parser.add("id", type=task_id, metavar="ID", help="The task that waits.")
-    parser.add_ids("--on", "--blocked-by", dest="on", help="What it waits for: 3 4, 3,4 or repeated.")
+    parser.add("id", type=task_id, metavar="ID", help="The dependent task.")
+    parser.add_ids("--on", "--blocked-by", dest="on", help="Tasks it depends on: 3 4, 3,4 or repeated.")
 
 
 def _block(args: Args) -> int:
     if not args.on:
-        raise UsageError(f"On what shall #{args.id} wait? Say `taskyard task block {args.id} --on ID…`.")
+        raise UsageError(f"No dependency given for #{args.id}. Use `taskyard task block {args.id} --on ID…`.")
     with open_yard(args) as yard:
         return answer_task(args, yard, yard.tasks.block(args.id, by=args.on))
 
 
 def _unblock_arguments(parser: Parser) -> None:
-    parser.add("id", type=task_id, metavar="ID", help="The task that waits.")
-    parser.add_ids("--on", "--blocked-by", dest="on", help="What it shall no longer wait for: 3 4, 3,4 or repeated.")
-    parser.add("--all", action="store_true", help="Everything it waits for.")
+    parser.add("id", type=task_id, metavar="ID", help="The dependent task.")
+    parser.add_ids("--on", "--blocked-by", dest="on", help="Dependencies to remove: 3 4, 3,4 or repeated.")
+    parser.add("--all", action="store_true", help="Remove all dependencies.")
 
 
 def _unblock(args: Args) -> int:
     if bool(args.on) == args.all:
-        raise UsageError(f"Say `taskyard task unblock {args.id} --on ID…`, or --all.")
+        raise UsageError(f"No dependency given. Use `taskyard task unblock {args.id} --on ID…`, or --all.")
     with open_yard(args) as yard:
         on = yard.tasks.get(args.id).blocked_by if args.all else args.on
         return answer_task(args, yard, yard.tasks.unblock(args.id, by=on))
@@ -406,24 +428,28 @@ def _unblock(args: Args) -> int:
 BLOCK = Command(
     _block,
     _block_arguments,
-    "Let a task wait for others: for all of them, or nothing changes.",
+    "Add dependencies to a task. Either all of them are added, or none.",
     examples=("taskyard task block 5 --on 3 4",),
-    exits=("4  no such task", "5  they would wait for each other; the refusal shows the path"),
+    exits=("4  no such task", "5  the dependencies would form a cycle; the error shows its path"),
 )
 UNBLOCK = Command(
     _unblock,
     _unblock_arguments,
-    "Let a task no longer wait for others.",
+    "Remove dependencies from a task.",
     examples=("taskyard task unblock 5 --on 3", "taskyard task unblock 5 --all"),
 )
 
 
-_STATUS_FENCING_HELP = "Of the claim you hold: refused if it is no longer the current one."
+_STATUS_FENCING_HELP = "Fencing token of your claim; fails if that claim is no longer current."
 
 
 def _status_arguments(parser: Parser) -> None:
-    parser.add("id", type=task_id, metavar="ID", help="The task.")
-    parser.add("--force", action="store_true", help="Although it is blocked, or somebody else holds it. It is logged.")
+    parser.add("id", type=task_id, metavar="ID", help="Task id.")
+    parser.add(
+        "--force",
+        action="store_true",
+        help="Change the status even if the task is blocked or owned by another agent (recorded in the log).",
+    )
     parser.add("--token", metavar="TOKEN", help=_STATUS_FENCING_HELP)
 
 
@@ -439,8 +465,8 @@ def _done(args: Args) -> int:
 
 
 def _reopen_arguments(parser: Parser) -> None:
-    parser.add("id", type=task_id, metavar="ID", help="The task.")
-    parser.add("--force", action="store_true", help="Although somebody else holds it. It is logged.")
+    parser.add("id", type=task_id, metavar="ID", help="Task id.")
+    parser.add("--force", action="store_true", help="Reopen even if another agent owns the task (recorded in the log).")
     parser.add("--token", metavar="TOKEN", help=_STATUS_FENCING_HELP)
 
 
@@ -453,24 +479,24 @@ def _reopen(args: Args) -> int:
 START = Command(
     _start,
     _status_arguments,
-    "Say that work on a task begins. A task without an owner becomes --by AGENT's.",
+    "Set a task to in_progress. A task without an owner is assigned to --by AGENT.",
     examples=("taskyard task start 12 --by ada",),
-    exits=("4  no such task", "5  another has it, or it is done or blocked"),
+    exits=("4  no such task", "5  owned by another agent, completed or blocked"),
 )
 DONE = Command(
     _done,
     _status_arguments,
-    "Say that a task is done. Hooks and its acceptance command are asked first. The answer names the\n"
-    "tasks that waited for this one alone.",
+    "Mark a task completed. Hooks and the acceptance command run first and can refuse. The output lists the\n"
+    "tasks that became ready.",
     examples=("taskyard task done 12 --by ada",),
-    exits=("4  no such task", "5  another has it, it is blocked, or a hook or its acceptance command refused"),
+    exits=("4  no such task", "5  owned by another agent, blocked, or refused by a hook or the acceptance command"),
 )
 REOPEN = Command(
     _reopen,
     _reopen_arguments,
-    "Put a task back to pending, without an owner.",
+    "Set a task back to pending and remove its owner.",
     examples=("taskyard task reopen 12",),
-    exits=("4  no such task", "5  another has it"),
+    exits=("4  no such task", "5  owned by another agent"),
 )
 
 
@@ -481,8 +507,8 @@ _MAX_AWAY = 3600.0
 
 
 def _next_arguments(parser: Parser) -> None:
-    parser.add("--start", action="store_true", help="Start it as well.")
-    parser.add("--check-busy", action="store_true", help="Not if you still have other open work.")
+    parser.add("--start", action="store_true", help="Also set the task to in_progress.")
+    parser.add("--check-busy", action="store_true", help="Fail if you already own unfinished tasks.")
     parser.add(
         "--require",
         action="extend",
@@ -491,17 +517,22 @@ def _next_arguments(parser: Parser) -> None:
         default=[],
         metavar="CAP",
         dest="capabilities",
-        help="What you can do: tasks that require something else are left out.",
+        help="Your capabilities; tasks that require others are skipped.",
     )
-    parser.add_words("--label", metavar="WORD", dest="labels", help="Only tasks with one of these labels.")
-    parser.add("--lease", type=seconds, metavar="TIME", help="Claim until then, unless renewed: 90s, 30m, 2h.")
+    parser.add_words("--label", metavar="WORD", dest="labels", help="Only tasks with at least one of these labels.")
+    parser.add(
+        "--lease",
+        type=seconds,
+        metavar="TIME",
+        help="Expire the claim after this time unless it is renewed: 90s, 30m, 2h.",
+    )
     parser.add(
         "--wait",
         type=seconds,
         nargs="?",
         const=_FOREVER,
         metavar="TIME",
-        help="If nothing is free, wait until something is; at most TIME if given.",
+        help="If no task is ready, wait for one; at most TIME if given.",
     )
 
 
@@ -542,12 +573,12 @@ def _claim_next(args: Args, yard: Yard) -> Task | None:
 NEXT = Command(
     _run_next,
     _next_arguments,
-    "Find a free task and claim it for --by AGENT, in one step: by priority, then the lowest id.",
+    "Claim the next ready task for --by AGENT in one step: highest priority first, then lowest id.",
     examples=(
         "taskyard task next --by ada --start",
         "taskyard task next --by ada --require gpu docker --wait 10m --json",
     ),
-    exits=("4  nothing is free", "5  you are busy"),
+    exits=("4  no task is ready", "5  you are busy"),
 )
 
 
@@ -556,13 +587,13 @@ _MOST_SHOWN = 20
 
 
 def _add_yes(parser: Parser) -> None:
-    parser.add("-y", "--yes", action="store_true", help="Do not ask; needed where nobody can be asked.")
+    parser.add("-y", "--yes", action="store_true", help="Skip the confirmation; required without a terminal.")
 
 
 def _rm_arguments(parser: Parser) -> None:
-    parser.add("ids", type=task_id, nargs="+", metavar="ID", help="The tasks.")
-    parser.add("--note", metavar="TEXT", default="", help="Why, for the log.")
-    parser.add("--force", action="store_true", help="Although somebody else holds it. It is logged.")
+    parser.add("ids", type=task_id, nargs="+", metavar="ID", help="Task ids.")
+    parser.add("--note", metavar="TEXT", default="", help="Reason, recorded in the log.")
+    parser.add("--force", action="store_true", help="Remove even if another agent owns a task (recorded in the log).")
     _add_yes(parser)
 
 
@@ -577,8 +608,8 @@ def _rm(args: Args) -> int:
 
 
 def _archive_arguments(parser: Parser) -> None:
-    parser.add("ids", type=task_id, nargs="*", metavar="ID", help="The tasks; without any, all completed ones.")
-    parser.add("--force", action="store_true", help="Also tasks that are not completed. It is logged.")
+    parser.add("ids", type=task_id, nargs="*", metavar="ID", help="Task ids; default: all completed tasks.")
+    parser.add("--force", action="store_true", help="Also archive tasks that are not completed (recorded in the log).")
     _add_yes(parser)
 
 
@@ -586,10 +617,10 @@ def _archive(args: Args) -> int:
     with open_yard(args) as yard:
         count = len(set(args.ids)) or sum(task.is_done for task in yard.tasks.list())
         if count:
-            confirm(args, f"Put {_count_text(count)} of list {yard.tasks.name!r} away?")
+            confirm(args, f"Archive {_count_text(count)} of list {yard.tasks.name!r}?")
         gone = yard.tasks.archive(*args.ids, force=args.force)
         if not gone:
-            return answer_tasks(args, yard, gone, nothing="No task is completed yet.")
+            return answer_tasks(args, yard, gone, nothing="No completed tasks.")
         return _answer_removed(args, "Archived", gone, f"`taskyard task restore {' '.join(task.id for task in gone)}`")
 
 
@@ -600,7 +631,7 @@ def _reset_arguments(parser: Parser) -> None:
 def _reset(args: Args) -> int:
     with open_yard(args) as yard:
         if count := len(yard.tasks.list(internal=True)):
-            confirm(args, f"Put all {_count_text(count)} of list {yard.tasks.name!r} away?")
+            confirm(args, f"Archive all {_count_text(count)} of list {yard.tasks.name!r}?")
         gone = yard.tasks.reset()
         if not gone:
             return answer_tasks(args, yard, gone, nothing="The list is empty.")
@@ -630,40 +661,39 @@ def _count_text(count: int) -> str:
 RM = Command(
     _rm,
     _rm_arguments,
-    "Take tasks off the list and out of everyone's dependencies. `taskyard task restore` brings them back.",
+    "Remove tasks from the list and from the dependencies of other tasks. `taskyard task restore` undoes this.",
     examples=("taskyard task rm 12", "taskyard task rm 12 13 --yes --note 'no longer needed'"),
 )
 ARCHIVE = Command(
     _archive,
     _archive_arguments,
-    "Put completed tasks away; without ids, all of them. `taskyard task restore` brings them back.",
+    "Archive completed tasks; without ids, all of them. `taskyard task restore` undoes this.",
     examples=("taskyard task archive --yes", "taskyard task archive 3 4"),
-    exits=("4  no such task", "5  one is not completed"),
+    exits=("4  no such task", "5  a task is not completed"),
 )
 RESET = Command(
     _reset,
     _reset_arguments,
-    "Put the whole list away. Ids go on from where they were.\n"
-    "`taskyard task restore --last-reset` brings everything back.",
+    "Archive all tasks of the list. Ids are not reused.\n`taskyard task restore --last-reset` undoes this.",
     examples=("taskyard task reset --yes",),
 )
 
 
 def _restore_arguments(parser: Parser) -> None:
-    parser.add("ids", type=task_id, nargs="*", metavar="ID", help="The tasks.")
-    parser.add("--last-reset", action="store_true", help="Instead: everything the last reset put away.")
+    parser.add("ids", type=task_id, nargs="*", metavar="ID", help="Task ids.")
+    parser.add("--last-reset", action="store_true", help="Restore all tasks archived by the last reset instead.")
 
 
 def _run_restore(args: Args) -> int:
     if bool(args.ids) == args.last_reset:
-        raise UsageError("Say which: `taskyard task restore ID…`, or --last-reset.")
+        raise UsageError("No task given. Use `taskyard task restore ID…`, or --last-reset.")
     with open_yard(args) as yard:
         ids = list(dict.fromkeys(args.ids))
         if args.last_reset:
             there = {task.id for task in yard.tasks.list(internal=True)}
             ids = sorted(last_reset(yard.tasks.log()) - there, key=int)
             if not ids:
-                raise NotFound(f"No reset of list {yard.tasks.name!r} has left anything to bring back.")
+                raise NotFound(f"The last reset of list {yard.tasks.name!r} left no tasks to restore.")
         back = [yard.tasks.restore(one) for one in ids]
         return answer_tasks(args, yard, [yard.tasks.get(task.id) for task in back], nothing="")
 
@@ -680,8 +710,8 @@ def last_reset(changes: Iterable[Change]) -> set[str]:
 RESTORE = Command(
     _run_restore,
     _restore_arguments,
-    "Bring back tasks that were removed, archived, reset, or taken away by another program: under\n"
-    "their ids, as they were, with the dependencies that still make sense.",
+    "Restore tasks that were removed, archived, reset, or deleted by another program: with the same\n"
+    "ids and fields, and the dependencies that are still valid.",
     examples=("taskyard task restore 12", "taskyard task restore --last-reset"),
-    exits=("4  no such task was ever seen", "5  it is on the list"),
+    exits=("4  no record of such a task", "5  the task is on the list"),
 )

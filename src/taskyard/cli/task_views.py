@@ -64,7 +64,7 @@ _LAST_LINES = 5
 
 
 def _show_arguments(parser: Parser) -> None:
-    parser.add("id", type=task_id, metavar="ID", help="The task.")
+    parser.add("id", type=task_id, metavar="ID", help="Task id.")
 
 
 def _run_show(args: Args) -> int:
@@ -98,7 +98,7 @@ def _lines(args: Args, yard: Yard, task: Task, waits_for: list[str], took: JobUs
 
 
 def _facts(yard: Yard, task: Task, waits_for: list[str]) -> Iterator[tuple[str, str]]:
-    yield "status", task.status.value.replace("_", " ") + (", set aside" if task.is_held else "")
+    yield "status", task.status.value.replace("_", " ") + (", quarantined" if task.is_held else "")
     if task.owner:
         yield "owner", escape_control(task.owner) + (_lease_text(task.lease) if task.lease else "")
     if waits_for:
@@ -157,9 +157,9 @@ def _task_names(yard: Yard, ids: list[str]) -> str:
 SHOW = Command(
     _run_show,
     _show_arguments,
-    "Show everything about one task.",
+    "Show all details of a task.",
     examples=("taskyard task show 12", "taskyard task show 12 --json | jq .data.metadata"),
-    exits=("4  no such task; names the nearest, or that it can be restored",),
+    exits=("4  no such task; the error suggests similar ids or a restore",),
 )
 
 
@@ -168,13 +168,18 @@ _COMMAND_PREFIXES = "bmrw"
 
 
 def _listing_arguments(parser: Parser) -> None:
-    parser.add("--all", action="store_true", help="Completed tasks too.")
-    parser.add_words("--status", metavar="STATUS", dest="status", help="Only pending, in_progress or completed ones.")
-    parser.add("--owner", metavar="AGENT", help="Only those of an agent.")
-    parser.add_words("--label", metavar="WORD", dest="labels", help="Only those with one of these labels.")
-    parser.add("--ready", action="store_true", help="Only those that can be claimed now.")
-    parser.add("--watch", action="store_true", help="Stay, and show every change as it happens.")
-    parser.add("--until-done", action="store_true", help="With --watch: end when nothing is left to do.")
+    parser.add("--all", action="store_true", help="Include completed tasks.")
+    parser.add_words(
+        "--status",
+        metavar="STATUS",
+        dest="status",
+        help="Only tasks with this status: pending, in_progress or completed.",
+    )
+    parser.add("--owner", metavar="AGENT", help="Only tasks of this owner.")
+    parser.add_words("--label", metavar="WORD", dest="labels", help="Only tasks with at least one of these labels.")
+    parser.add("--ready", action="store_true", help="Only tasks that can be claimed now.")
+    parser.add("--watch", action="store_true", help="Keep running and show changes live.")
+    parser.add("--until-done", action="store_true", help="With --watch: exit when all tasks are completed.")
 
 
 def _run_listing(args: Args) -> int:
@@ -258,14 +263,14 @@ def hidden_done(args: Args, listing: Listing) -> int:
 def empty_text(args: Args, yard: Yard, listing: Listing) -> str:
     """Return the message for an empty listing."""
     if listing:
-        return f"No such tasks on list {yard.tasks.name!r}."
-    return f"No tasks on list {yard.tasks.name!r}. `taskyard task add SUBJECT` makes one."
+        return f"No matching tasks on list {yard.tasks.name!r}."
+    return f"No tasks on list {yard.tasks.name!r}. Create one with `taskyard task add SUBJECT`."
 
 
 LIST = Command(
     _run_listing,
     _listing_arguments,
-    "Show the tasks: in progress, ready, blocked. Completed ones are counted; --all shows them.",
+    "List tasks: in progress, ready, blocked. Completed tasks are only counted; --all shows them.",
     examples=(
         "taskyard task list --ready",
         "taskyard task list --watch",
@@ -279,9 +284,9 @@ _MOST_NAMED = 5
 
 
 def _log_arguments(parser: Parser) -> None:
-    parser.add("id", type=task_id, nargs="?", metavar="ID", help="One task; without it, the whole list.")
+    parser.add("id", type=task_id, nargs="?", metavar="ID", help="Task id; default: the whole list.")
     parser.add("--last", type=integer, metavar="N", help="Only the last N changes.")
-    parser.add("--all", action="store_true", help="Also changes of trackers, the hidden tasks of teammates.")
+    parser.add("--all", action="store_true", help="Include changes of trackers, the hidden tasks of team members.")
 
 
 def _run_log(args: Args) -> int:
@@ -297,7 +302,7 @@ def _run_log(args: Args) -> int:
         changes = changes[-args.last :] if args.last > 0 else ()
     if hidden:
         counted = "1 change" if hidden == 1 else f"{hidden} changes"
-        print_info(args, f"{counted} of trackers, the hidden tasks of teammates, not shown: --all shows them.")
+        print_info(args, f"{counted} of trackers (hidden tasks of team members) not shown; use --all.")
     return answer(
         args,
         lambda: [change_json(change) for change in changes],
@@ -350,8 +355,8 @@ def _change_name(change: Change, task_id: str) -> str:
 LOG = Command(
     _run_log,
     _log_arguments,
-    "What happened to a task, or to the whole list, oldest first: when, by whom, what, and why.\n"
-    "Changes by other programs are told as `external`. Trackers share the ids of tasks; their changes are left out.",
+    "Print the changes of a task or of the whole list, oldest first: time, agent, change and reason.\n"
+    "Changes by other programs are shown as `external`. Changes of trackers are omitted unless --all is given.",
     examples=("taskyard task log 12", "taskyard task log --last 20"),
 )
 
@@ -424,17 +429,17 @@ def _height() -> int:
 
 
 def _events_arguments(parser: Parser) -> None:
-    parser.add("-f", "--follow", action="store_true", help="Stay, and tell what happens.")
-    parser.add("--since", metavar="CURSOR", help="Only what came after: an id, or a line's cursor.")
-    parser.add("--all", action="store_true", help="Of every list there is.")
-    parser.add("--now", action="store_true", help="With --follow: only what happens from now on.")
+    parser.add("-f", "--follow", action="store_true", help="Keep printing new events.")
+    parser.add("--since", metavar="CURSOR", help="Only events after this id or cursor.")
+    parser.add("--all", action="store_true", help="Events of all lists.")
+    parser.add("--now", action="store_true", help="With --follow: only new events.")
 
 
 def _run_events(args: Args) -> int:
     if args.all and args.list is not None:
-        raise UsageError("Either --list NAME or --all.")
+        raise UsageError("Give either --list NAME or --all.")
     if args.now and args.since is not None:
-        raise UsageError("Either --since CURSOR or --now.")
+        raise UsageError("Give either --since CURSOR or --now.")
     with open_yard(args) as yard:
         stream = AllListEvents(args, yard) if args.all else ListEvents(args, yard)
         try:
@@ -541,7 +546,7 @@ def _parse_cursor(cursor: str) -> dict[str, int]:
     for part in filter(None, cursor.split(",")):
         name, _, place = part.rpartition(":")
         if not name or folder_name("a list", name) != name or not place.removeprefix("-").isdecimal():
-            raise BadValue("--since", cursor, "an id, or the cursor of a line printed before")
+            raise BadValue("--since", cursor, "an id, or the cursor of an earlier line")
         places[name] = int(place)
     return places
 
@@ -549,8 +554,9 @@ def _parse_cursor(cursor: str) -> dict[str, int]:
 EVENTS = Command(
     _run_events,
     _events_arguments,
-    "Print what happened on a list, one JSON object a line, oldest first. Each line's `cursor` resumes\n"
-    "right behind it.",
+    "Print events of a list as one JSON object per line, oldest first. Pass the `cursor` of a line to --since "
+    "to\n"
+    "continue after it.",
     examples=(
         "taskyard task events -f",
         'taskyard task events --all --since "$(cat cursor)"',
@@ -561,15 +567,19 @@ EVENTS = Command(
 
 _EXTENSIONS = {".json": "json", ".md": "markdown", ".markdown": "markdown", ".csv": "csv"}
 _IMPORT_FORMATS = ("json", "markdown", "csv")
-_NOTHING = "Nothing new: the file has no task that is not on the list already."
+_NOTHING = "No tasks imported: all tasks of the file are already on the list."
 _EXPORT_FORMATS = (*_IMPORT_FORMATS, "dot", "mermaid")
 
 
 def _import_arguments(parser: Parser) -> None:
-    parser.add("file", metavar="FILE", help="What to read; - is standard input.")
-    parser.add("--format", choices=_IMPORT_FORMATS, help="By the file's ending if not given; json from standard input.")
+    parser.add("file", metavar="FILE", help="File to import; - reads standard input.")
     parser.add(
-        "--keep-ids", action="store_true", help="Into an empty list: each task as it was, with its id and its times."
+        "--format", choices=_IMPORT_FORMATS, help="File format; default: by file extension, json for standard input."
+    )
+    parser.add(
+        "--keep-ids",
+        action="store_true",
+        help="Restore an exported list into an empty list, keeping ids and timestamps.",
     )
 
 
@@ -578,16 +588,14 @@ def _import(args: Args) -> int:
     format = args.format or _EXTENSIONS.get(os.path.splitext(args.file)[1].lower())
     if format is None:
         if args.file != "-":
-            raise UsageError(
-                f"What is in {args.file!r}? Its ending does not say: add --format {'|'.join(_IMPORT_FORMATS)}."
-            )
+            raise UsageError(f"Unknown format of {args.file!r}: add --format {'|'.join(_IMPORT_FORMATS)}.")
         format = "json"
     with open_yard(args) as yard:
         added = yard.tasks.import_(text, format, keep_ids=args.keep_ids)
         if args.keep_ids and added:
             count = "1 task" if len(added) == 1 else f"{len(added)} tasks"
             print_info(
-                args, f"List {yard.tasks.name!r} has {count} now, each under its id, with its times and dependencies."
+                args, f"List {yard.tasks.name!r} now has {count}, with their original ids, timestamps and dependencies."
             )
         return answer_tasks(args, yard, added, nothing=_NOTHING)
 
@@ -602,17 +610,17 @@ def _read_text(path: str) -> str:
             with open(path, "rb") as file:
                 data = file.read(LARGEST_TEXT + 1)
     except FileNotFoundError:
-        raise NotFound(f"No file {path!r}.") from None
+        raise NotFound(f"File {path!r} does not exist.") from None
     except OSError as error:
         raise StorageError(path, error.strerror or str(error)) from error
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError:
-        raise BadText("file", "is no UTF-8") from None
+        raise BadText("file", "is not valid UTF-8") from None
 
 
 def _export_arguments(parser: Parser) -> None:
-    parser.add("--format", choices=_EXPORT_FORMATS, default="json", help="json holds everything; the default.")
+    parser.add("--format", choices=_EXPORT_FORMATS, default="json", help="Output format; json (default) is lossless.")
 
 
 def _export(args: Args) -> int:
@@ -625,23 +633,25 @@ def _export(args: Args) -> int:
 IMPORT = Command(
     _import,
     _import_arguments,
-    "Add the tasks of a file that are not on the list yet, dependencies included. Importing twice adds\n"
-    "nothing. Hooks are asked about each, as when it is made by hand. --keep-ids moves a whole list, from one\n"
-    "store to another: an empty list becomes the one that was exported, in one step.",
+    "Import the tasks of a file that are not on the list yet, with their dependencies. Importing twice adds "
+    "nothing.\n"
+    "Hooks run for each task, as for `task add`. --keep-ids moves a whole list from one store to another: an "
+    "empty\n"
+    "list becomes the exported list in one step.",
     examples=(
         "taskyard task import plan.md",
         "taskyard task export --list old | taskyard task import - --list new",
         "taskyard task export | TASKYARD_STORE=postgresql://db.example/yard taskyard task import - --keep-ids",
     ),
     exits=(
-        "2  the file cannot be read as that; says where",
-        "4  there is no such file",
-        "5  its tasks wait for each other, a hook refused one, or the list is not empty (--keep-ids)",
+        "2  the file is not valid in that format; the error says where",
+        "4  the file does not exist",
+        "5  the dependencies form a cycle, a hook refused a task, or the list is not empty (--keep-ids)",
     ),
 )
 EXPORT = Command(
     _export,
     _export_arguments,
-    "Print the whole list: as JSON, a Markdown checklist, CSV, or as a graph in DOT or Mermaid.",
+    "Export the whole list as JSON, a Markdown checklist, CSV, or a graph in DOT or Mermaid.",
     examples=("taskyard task export --format markdown > plan.md", "taskyard task export --format dot | dot -Tsvg"),
 )

@@ -57,18 +57,22 @@ _WAIT_VARIABLE = "TASKYARD_DATABASE_PATIENCE"
 
 def add_member_options(parser: Parser) -> None:
     """Add the options common to all members."""
-    parser.add("--engine", default="", metavar="ENGINE", help="What members run on: see `taskyard engines`.")
-    parser.add("--command", default="", metavar="CMD", help="The program of an engine that is one, with its words.")
-    parser.add("--model", metavar="MODEL", help="The model, where the engine lets one choose.")
-    parser.add("--prompt", default="", metavar="TEXT", help="What each member is told before its tasks.")
-    parser.add("--plan-first", action="store_true", help="Members ask for approval of a plan before each task.")
-    parser.add_words("--can", metavar="SKILL", dest="can", help="What they can do, for tasks that require it.")
+    parser.add("--engine", default="", metavar="ENGINE", help="Engine that members run on; see `taskyard engines`.")
+    parser.add("--command", default="", metavar="CMD", help="Program and arguments, for engines that run a program.")
+    parser.add("--model", metavar="MODEL", help="Model, if the engine supports a choice.")
+    parser.add("--prompt", default="", metavar="TEXT", help="Instructions given to each member before its tasks.")
+    parser.add("--plan-first", action="store_true", help="Members request approval of a plan before each task.")
+    parser.add_words(
+        "--can", metavar="SKILL", dest="can", help="Capabilities of the members, for tasks that require them."
+    )
     parser.add(
         "--on-rate-limit",
         choices=("wait", "stop"),
-        help="Wait for a rate limit to lift and continue, or stop; the setting `on_rate_limit` if not given.",
+        help="Wait until a rate limit is lifted and continue, or stop; default: the setting `on_rate_limit`.",
     )
-    parser.add("--until", choices=("done", "stopped"), default="done", help="End with the last task, or wait for more.")
+    parser.add(
+        "--until", choices=("done", "stopped"), default="done", help="Exit after the last task, or wait for more tasks."
+    )
 
 
 def member_spec(args: Args, team: str) -> MemberSpec:
@@ -84,7 +88,7 @@ def member_spec(args: Args, team: str) -> MemberSpec:
     try:
         command = tuple(shlex.split(args.command))
     except ValueError as error:
-        raise UsageError(f"--command cannot be read: {error}.") from error
+        raise UsageError(f"--command cannot be parsed: {error}.") from error
     return MemberSpec(
         team,
         prompt=args.prompt,
@@ -119,7 +123,7 @@ def outcome_lines(outcome: TeamOutcome) -> Iterator[str]:
     took = f"{outcome.seconds:.1f} s" if outcome.seconds < 60 else duration(outcome.seconds)
     yield f"{done} of {len(outcome.tasks)} tasks done in {took}{f': {shares}' if shares else ''}."
     if outcome.died:
-        yield f"{_count_text(outcome.died, 'member')} died, {outcome.replaced} replaced."
+        yield f"{_count_text(outcome.died, 'member')} failed, {outcome.replaced} replaced."
     if outcome.tokens or outcome.cost_usd is not None:
         cost = f", ${outcome.cost_usd:,.2f}" if outcome.cost_usd is not None else ""
         yield f"{outcome.tokens:,} tokens, {_count_text(outcome.tools, 'tool call')}{cost}."
@@ -156,9 +160,9 @@ def _count_text(count: int, what: str) -> str:
 
 
 def _plans_arguments(parser: Parser) -> None:
-    parser.add("team", metavar="TEAM", help="The team.")
-    parser.add("agent", metavar="AGENT", help="The member that asked.")
-    parser.add("text", nargs="?", default="", metavar="TEXT", help="What to tell it.")
+    parser.add("team", metavar="TEAM", help="Team name.")
+    parser.add("agent", metavar="AGENT", help="Member that requested approval.")
+    parser.add("text", nargs="?", default="", metavar="TEXT", help="Message to the member.")
 
 
 def _approve(args: Args) -> int:
@@ -167,7 +171,7 @@ def _approve(args: Args) -> int:
 
 def _reject(args: Args) -> int:
     if not args.text.strip():
-        raise UsageError("Why not? Without a reason its next plan will be no better.")
+        raise UsageError("No reason given. The member needs it to change its plan.")
     return _answer_plan(args, approved=False)
 
 
@@ -182,7 +186,7 @@ def _answer_plan(args: Args, *, approved: bool) -> int:
         data: dict[str, object] = {"approved": approved, "feedback": args.text, "timestamp": iso(now_ms())}
         data |= _plan_reference(yard, args.team, name)
         receipt = post.send(sender, name, args.text, type="plan_approval_response", data=data)
-    said = f"{escape_control(name)} may go on." if approved else f"{escape_control(name)} is told to plan again."
+    said = f"{escape_control(name)} may proceed." if approved else f"{escape_control(name)} has to change its plan."
     return answer(
         args,
         lambda: {"team": args.team, "member": name, "approved": approved, "message": receipt.id},
@@ -202,7 +206,9 @@ def _plan_reference(yard: Yard, team: str, name: str) -> dict[str, object]:
     for job in jobs_of_team(yard, team):
         if folder_name("an agent", member_name(job)) == folder_name("an agent", name):
             if not job.facts.get("awaitsApproval"):
-                raise Conflict(f"{name} asks about no plan now.", f"`taskyard team show {team}` says who does.")
+                raise Conflict(
+                    f"{name} has no plan waiting for approval.", f"`taskyard team show {team}` lists pending plans."
+                )
             return {"requestId": job.facts.get("planRequest", "")}
     return {}  # a member run by another program: whatever it asks about
 
@@ -210,28 +216,28 @@ def _plan_reference(yard: Yard, team: str, name: str) -> dict[str, object]:
 APPROVE = Command(
     _approve,
     _plans_arguments,
-    "Let a member of a team go on with the plan it asked about.",
+    "Approve the plan of a team member.",
     examples=("taskyard team approve crew ada",),
-    exits=("4  there is no such team or member", "5  it asks about no plan now"),
+    exits=("4  no such team or member", "5  the member has no plan waiting for approval"),
 )
 REJECT = Command(
     _reject,
     _plans_arguments,
-    "Send a member of a team back to its plan, with the reason.",
+    "Reject the plan of a team member, with a reason.",
     examples=("taskyard team reject crew ada 'Leave the parser alone.'",),
-    exits=("4  there is no such team or member", "5  it asks about no plan now"),
+    exits=("4  no such team or member", "5  the member has no plan waiting for approval"),
 )
 
 
 def _create_arguments(parser: Parser) -> None:
-    parser.add("name", nargs="?", metavar="TEAM", help="Its name; made up if not given.")
-    parser.add("--lead", metavar="AGENT", help="Who leads it; --by if not given.")
+    parser.add("name", nargs="?", metavar="TEAM", help="Team name; default: generated.")
+    parser.add("--lead", metavar="AGENT", help="Lead of the team; default: --by.")
 
 
 def _create(args: Args) -> int:
     with open_yard(args) as yard:
         team = yard.teams.create(args.name, lead=args.lead or yard.agent)
-    return answer(args, lambda: team_json(team), lambda: [f"Team {team_title(team)} is there."], ids=[team.name])
+    return answer(args, lambda: team_json(team), lambda: [f"Created team {team_title(team)}."], ids=[team.name])
 
 
 def _list(args: Args) -> int:
@@ -254,7 +260,7 @@ def _counts(members: Sequence[MemberStatus]) -> dict[str, int]:
 
 def _rows(found: Sequence[Team], living: Mapping[str, Mapping[str, int]]) -> Iterator[str]:
     if not found:
-        yield "No teams. `taskyard team up` has one work; `taskyard team create` founds one."
+        yield "No teams. `taskyard team up` runs one; `taskyard team create` creates one."
         return
     widest = max(width(escape_control(team.name)) for team in found)
     for team in found:
@@ -285,13 +291,11 @@ def team_json(team: Team) -> dict[str, object]:
 CREATE = Command(
     _create,
     _create_arguments,
-    "Found a team. Its tasks are on the list of the same name.",
+    "Create a team. Its tasks are on the list of the same name.",
     examples=("taskyard team create crew --lead ada",),
-    exits=("5  there is one of that name",),
+    exits=("5  the team already exists",),
 )
-LIST = Command(
-    _list, None, "All teams, ours and those of a Claude Code beside us.", examples=("taskyard team list --json",)
-)
+LIST = Command(_list, None, "List all teams, including those of Claude Code.", examples=("taskyard team list --json",))
 
 
 _TOKENS = {"alive": "pass", "waits": "warn", "idle": "default", "stalled": "warn", "dead": "fail", "unknown": "muted"}
@@ -299,7 +303,7 @@ _TOKENS = {"alive": "pass", "waits": "warn", "idle": "default", "stalled": "warn
 
 def add_team_argument(parser: Parser) -> None:
     """Add an argument for the name of a team."""
-    parser.add("team", metavar="TEAM", help="Its name.")
+    parser.add("team", metavar="TEAM", help="Team name.")
 
 
 def _show(args: Args) -> int:
@@ -334,7 +338,7 @@ def _show_lines(args: Args, team: Team, places: Sequence[RosterEntry]) -> Iterat
             yield f"    asks: {question}  `taskyard send {place.job.id} 'ANSWER'`"
         if _awaits_approval(place):
             who = f"{quote(escape_control(team.name))} {quote(escape_control(place.member.name))}"
-            yield f"    wants a plan approved: `taskyard team approve {who}`, `taskyard team reject {who} 'WHY'`"
+            yield f"    requests plan approval: `taskyard team approve {who}`, `taskyard team reject {who} 'REASON'`"
 
 
 def _waits(place: RosterEntry) -> bool:
@@ -366,9 +370,11 @@ def _show_json(place: RosterEntry) -> dict[str, object]:
 SHOW = Command(
     _show,
     add_team_argument,
-    "The members of a team, each alive, idle, stalled, dead, or unknown if its liveness was not recorded; with the\n"
-    "job that it is, and the task it has in hand. One that waits for a person or a rate limit says for what, and\n"
-    "which command answers it.",
+    "Show the members of a team: alive, idle, stalled, dead, or unknown if liveness was not recorded; with "
+    "the job and\n"
+    "current task of each. For a member that waits for a person or a rate limit, the reason and the command "
+    "that\n"
+    "answers it are shown.",
     examples=("taskyard team show crew",),
 )
 
@@ -378,7 +384,7 @@ def _removal_arguments(parser: Parser) -> None:
     parser.add(
         "--force",
         action="store_true",
-        help="Stop its members, alive or stuck, with proof; also if its record is damaged.",
+        help="Stop all members first, even if stuck, and verify it; also works if the team's record is damaged.",
     )
 
 
@@ -410,11 +416,11 @@ def _removal_json(done: TeamRemoval) -> dict[str, object]:
 
 
 def _removal_lines(done: TeamRemoval) -> Iterator[str]:
-    yield f"Team {escape_control(done.team.name)} is no more; its mail is kept.{released_text(done.released)}"
+    yield f"Deleted team {escape_control(done.team.name)}; its mail is kept.{released_text(done.released)}"
     for names, what in (
         (done.stopped, "Stopped"),
-        (done.left, "Live on, as nothing that Taskyard runs"),
-        (done.partial, "Something may be left of"),
+        (done.left, "Still running, because not started by Taskyard"),
+        (done.partial, "Processes may be left of"),
     ):
         if names:
             yield f"{what}: {', '.join(escape_control(name) for name in names)}."
@@ -422,49 +428,53 @@ def _removal_lines(done: TeamRemoval) -> Iterator[str]:
 
 def released_text(ids: Sequence[str]) -> str:
     """Return the requeued tasks as a sentence to append."""
-    return f" Back in the pool: {', '.join('#' + task_id for task_id in ids)}." if ids else ""
+    return f" Released: {', '.join('#' + task_id for task_id in ids)}." if ids else ""
 
 
 REMOVE = Command(
     _remove,
     _removal_arguments,
-    "Dissolve a team. Its list stays; its mail is kept apart; unfinished tasks of its members are free again. With\n"
-    "--force members that Taskyard runs are stopped first, with everything they started, and so is a `team up` that\n"
-    "leads them; it works also on those that are stuck, dead or damaged.",
+    "Delete a team. Its list and its mail are kept; unfinished tasks of its members are released. With "
+    "--force, members\n"
+    "that Taskyard runs are stopped first, with all their processes, and so is the `team up` that leads them; "
+    "this also\n"
+    "works for stuck, dead or damaged members.",
     examples=("taskyard team remove crew", "taskyard team remove crew --force"),
     exits=(
-        "1  of a member that was stopped something may be left",
-        "5  a member may still live: --force; or the team is Claude Code's",
+        "1  processes of a stopped member may be left",
+        "5  a member may still be alive: use --force; or the team belongs to Claude Code",
     ),
 )
 
 
 def _join_arguments(parser: Parser) -> None:
     add_team_argument(parser)
-    parser.add("agent", nargs="?", metavar="AGENT", help="Who joins; --by if not given. At work: made up if not given.")
-    parser.add("--pid", type=integer, help="The agent's process: the kernel then tells whether it lives.")
+    parser.add(
+        "agent", nargs="?", metavar="AGENT", help="Agent that joins; default: --by. For a member run here: generated."
+    )
+    parser.add("--pid", type=integer, help="Process id of the agent, used to check whether it is alive.")
     add_member_options(parser)
 
 
 def _join(args: Args) -> int:
     works = any((args.engine, args.command, args.model, args.prompt, args.plan_first, args.can))
     if works and args.pid is not None:
-        raise UsageError("A member that works here has a process: leave out --pid.")
+        raise UsageError("--pid cannot be used for a member that Taskyard runs.")
     return _join_working(args) if works else _join_record(args)
 
 
 def _join_record(args: Args) -> int:
     with open_yard(args) as yard:
-        name = _agent_name(args, yard.agent, "joins")
+        name = _agent_name(args, yard.agent)
         kind, pid, start = "external", 0, 0
         if args.pid is not None:
             from taskyard.core.system import process_start
 
             kind, pid, start = "process", args.pid, process_start(args.pid) if args.pid > 0 else 0
             if not start:
-                raise NotFound(f"There is no process {args.pid}.")
+                raise NotFound(f"Process {args.pid} does not exist.")
         member = yard.teams.join(args.team, name, kind=kind, pid=pid, start=start)
-    said = f"{escape_control(member.name)} is in team {escape_control(args.team)} now."
+    said = f"{escape_control(member.name)} joined team {escape_control(args.team)}."
     return answer(args, lambda: {"team": args.team, "member": member.name}, lambda: [said], ids=[member.name])
 
 
@@ -495,9 +505,7 @@ def _run_to_end(args: Args, yard: Yard, spec: Teammate, *, said: str) -> Job:
     def started(job_id: str) -> None:
         if said:
             tell(said, jobs={spec.name: job_id})
-        print_info(
-            args, f"{spec.name} works in team {spec.team} as {job_id}. Ctrl+C ends it; its tasks go back to the pool."
-        )
+        print_info(args, f"{spec.name} works in team {spec.team} as {job_id}. Ctrl+C stops it and releases its tasks.")
 
     def show(text: str) -> None:
         if not args.as_json and not args.quiet:
@@ -564,13 +572,13 @@ def _members(args: Args) -> int:
 
 def _leave_arguments(parser: Parser) -> None:
     add_team_argument(parser)
-    parser.add("agent", nargs="?", metavar="AGENT", help="Who leaves; --by if not given.")
+    parser.add("agent", nargs="?", metavar="AGENT", help="Agent that leaves; default: --by.")
 
 
 def _leave(args: Args) -> int:
     with open_yard(args) as yard:
         teams = yard.teams
-        member = teams.leave(args.team, _agent_name(args, yard.agent, "leaves"))
+        member = teams.leave(args.team, _agent_name(args, yard.agent))
         back = teams.released
     data = {"team": args.team, "member": member.name, "released": list(back)}
     said = f"{escape_control(member.name)} left team {escape_control(args.team)}.{released_text(back)}"
@@ -579,56 +587,61 @@ def _leave(args: Args) -> int:
 
 def _progress_arguments(parser: Parser) -> None:
     add_team_argument(parser)
-    parser.add("agent", nargs="?", metavar="AGENT", help="Who; --by if not given.")
-    parser.add("--idle", action="store_true", help="It has nothing to do.")
+    parser.add("agent", nargs="?", metavar="AGENT", help="Agent name; default: --by.")
+    parser.add("--idle", action="store_true", help="Report that the agent has nothing to do.")
 
 
 def _progress(args: Args) -> int:
     with open_yard(args) as yard:
         state = "idle" if args.idle else "working"
-        member = yard.teams.progress(args.team, _agent_name(args, yard.agent, "gets on"), state=state)
+        member = yard.teams.progress(args.team, _agent_name(args, yard.agent), state=state)
     data = {"team": args.team, "member": member.name, "state": member.state}
     said = f"{escape_control(member.name)} is {'idle' if args.idle else 'at work'}."
     return answer(args, lambda: data, lambda: [said], ids=[member.name])
 
 
-def _agent_name(args: Args, agent: str | None, verb: str) -> str:
+def _agent_name(args: Args, agent: str | None) -> str:
     name: str | None = args.agent or agent
     if not name:
-        raise UsageError(f"Who {verb}? Name the agent, or give --by (or TASKYARD_AGENT).")
+        raise UsageError("No agent given. Name it, or use --by (or TASKYARD_AGENT).")
     return name
 
 
 JOIN = Command(
     _join,
     _join_arguments,
-    "Let an agent into a team, also one of Claude Code's; it gets a mailbox there. With --engine (or --command) it is\n"
-    "at work here: it claims tasks in order, works, completes, and looks again, until all is done or Ctrl+C.",
+    "Add an agent to a team, also to one of Claude Code's; it gets a mailbox there. With --engine (or "
+    "--command) run the\n"
+    "member here: it claims and completes tasks in order until all tasks are completed or you press Ctrl+C.",
     examples=(
         "taskyard team join crew bob",
         "taskyard team join crew bob --pid $$",
         "taskyard team join crew --engine claude",
         "taskyard team join crew bob --command 'my-agent --fast' --until stopped",
     ),
-    exits=("5  a member of that name may still live", *JOB_EXIT_CODES),
+    exits=("5  a member of that name may still be alive", *JOB_EXIT_CODES),
 )
 LEAVE = Command(
     _leave,
     _leave_arguments,
-    "Take an agent out of a team. Its unfinished tasks go back to the pool; its mail stays readable. One at work ends.",
+    (
+        "Remove an agent from a team. Its unfinished tasks are released; its mail stays readable. A running "
+        "member is stopped."
+    ),
     examples=("taskyard team leave crew bob",),
-    exits=("4  no such team or member", "5  it is a member that Claude Code runs"),
+    exits=("4  no such team or member", "5  the member is run by Claude Code"),
 )
 PROGRESS = Command(
     _progress,
     _progress_arguments,
-    "Say that an agent which runs outside of Taskyard gets on with its work: one that does not for 60 s while it\n"
-    "works counts as stalled. With --idle it has nothing to do.",
+    "Report that an agent which Taskyard does not run makes progress: a working agent without a report for 60 "
+    "s counts as\n"
+    "stalled. With --idle, report that it has nothing to do.",
     examples=("taskyard team progress crew bob", "taskyard team progress crew bob --idle"),
     exits=("4  no such team or member",),
 )
-MEMBER = Command(_member, _member_arguments, "A member of a team in a window of its own.")
-MEMBERS = Command(_members, _member_arguments, "Members of a team inside one process.")
+MEMBER = Command(_member, _member_arguments, "Run a team member in its own window.")
+MEMBERS = Command(_members, _member_arguments, "Run several team members in one process.")
 
 
 @contextmanager
@@ -658,23 +671,35 @@ _GRACE = 20.0
 
 
 def _up_arguments(parser: Parser) -> None:
-    parser.add("name", nargs="?", metavar="TEAM", help="Its name; the plan's, or made up, if not given.")
-    parser.add("--agents", type=integer, default=3, metavar="N", help="How many members; 3 if not given.")
-    parser.add("--plan", metavar="FILE", help="Tasks to put on the list first: YAML or JSON. Twice adds nothing.")
+    parser.add("name", nargs="?", metavar="TEAM", help="Team name; default: the plan's, or generated.")
+    parser.add("--agents", type=integer, default=3, metavar="N", help="Number of members; default: 3.")
+    parser.add(
+        "--plan",
+        metavar="FILE",
+        help="YAML or JSON file with tasks to create first. Existing tasks are not added again.",
+    )
     add_member_options(parser)
     parser.add(
         "--in",
         dest="place",
         choices=("process", "tmux", "inside"),
         default="process",
-        help="Members as plain processes, in windows of tmux, or all inside one process.",
+        help="Run members as plain processes, in tmux windows, or all in one process.",
     )
-    parser.add_words("--names", metavar="AGENT", dest="names", help="What members are called.")
-    parser.add("--replace", type=integer, default=10, metavar="N", help="How many that die are replaced; 10.")
+    parser.add_words("--names", metavar="AGENT", dest="names", help="Names of the members.")
     parser.add(
-        "--yes", "-y", action="store_true", help="Allow the acceptance commands of plan and list without asking."
+        "--replace",
+        type=integer,
+        default=10,
+        metavar="N",
+        help="Maximum number of failed members to replace; default: 10.",
     )
-    parser.add("-d", "--detach", action="store_true", help="Lead in the background; print the team and its job.")
+    parser.add(
+        "--yes", "-y", action="store_true", help="Trust the acceptance commands of plan and list without asking."
+    )
+    parser.add(
+        "-d", "--detach", action="store_true", help="Lead the team in the background; print the team and its job."
+    )
 
 
 def _run(args: Args) -> int:
@@ -699,7 +724,7 @@ def _team_name(args: Args, plan: TeamPlan | None) -> str:
     from taskyard.core.values import check_name
 
     if args.name and args.list and args.name != args.list:
-        raise UsageError(f"A team works the list of its own name: {args.name!r} or {args.list!r}, not both.")
+        raise UsageError(f"A team works on the list of the same name: give {args.name!r} or {args.list!r}, not both.")
     name = args.name or args.list or (plan.name if plan is not None else None)
     return check_name("a team", name) if name else random_team_name()
 
@@ -789,12 +814,12 @@ def _check_trust(args: Args, team: str, plan: TeamPlan | None) -> None:
             wanted.setdefault((found.command, found.trusted_at), []).append(of)
     if not wanted:
         return
-    sys.stderr.write("Acceptance commands that nobody has allowed to run yet:\n")
+    sys.stderr.write("Acceptance commands that are not trusted yet:\n")
     for (command, folder), tasks in wanted.items():
         more = f" and {len(tasks) - 3} more" if len(tasks) > 3 else ""
         sys.stderr.write(f"  {escape_control(', '.join(tasks[:3]))}{more}, in {escape_control(folder)}:\n")
         sys.stderr.writelines(f"    {escape_control(line)}\n" for line in command.splitlines())
-    confirm(args, "No task with one of them can be completed before. Allow these commands to run as you?")
+    confirm(args, "Tasks with these commands cannot be completed until then. Allow these commands to run as you?")
     for command, folder in wanted:
         trust.trust_command(command, folder)
 
@@ -854,21 +879,23 @@ def _in_background(args: Args, team_options: TeamOptions) -> int:
 UP = Command(
     _run,
     _up_arguments,
-    "Found a team with a list of the same name, put a plan on it, and have agents work it: each claims tasks in\n"
-    "order, works, completes, and looks again. Seen from here is who does what, who asks something and how to answer,\n"
-    "who died and was replaced. When all is done the members are shut down, and a summary says what it took. The\n"
-    "list stays.",
+    "Create a team with a list of the same name, add the tasks of a plan, and run agents that claim and "
+    "complete them in\n"
+    "order. The output shows the task of each member, questions and how to answer them, and members that "
+    "failed and\n"
+    "were replaced. When all tasks are completed the members are shut down and a summary is printed. The list "
+    "is kept.",
     examples=(
         "taskyard team up shop --plan plan.yaml --agents 3 --engine claude",
         "taskyard team up --plan plan.yaml --command 'my-agent --fast' --in tmux",
         "taskyard team up shop -d --until stopped",
     ),
     exits=(
-        "0  done: every task is completed",
-        "1  something could not be done, or a member did not come",
-        "2  the plan, or what members are to run on, cannot be; says where",
-        "5  there is such a team, and somebody lives in it",
-        "2  acceptance commands are not trusted, and nobody can be asked: --yes",
-        "130  Ctrl+C: every member was stopped, with proof",
+        "0  done: all tasks are completed",
+        "1  a task could not be completed, or a member did not start",
+        "2  the plan or the engine is invalid; the error says where",
+        "5  the team exists and has live members",
+        "2  acceptance commands are not trusted, and there is no terminal to ask on: use --yes",
+        "130  Ctrl+C: all members were stopped, and this was verified",
     ),
 )

@@ -44,7 +44,7 @@ _MAX_RUNS = 20
 
 
 def _list_arguments(parser: Parser) -> None:
-    parser.add("--all", action="store_true", help=f"All of them, not only the last {_MAX_RUNS}.")
+    parser.add("--all", action="store_true", help=f"Show all runs, not only the last {_MAX_RUNS}.")
 
 
 def _run_list(args: Args) -> int:
@@ -86,7 +86,7 @@ def _run_summary(home: str, run: Run) -> dict[str, object]:
 
 def _list_lines(shown: Sequence[dict[str, object]], hidden: int) -> Iterator[str]:
     if not shown:
-        yield "No runs of workflows."
+        yield "No workflow runs."
     for one in shown:
         began = one["began"]
         age = f"{duration((now_ms() - began) / 1000)} ago" if isinstance(began, int) and began else ""
@@ -101,29 +101,35 @@ def _list_lines(shown: Sequence[dict[str, object]], hidden: int) -> Iterator[str
 LIST = Command(
     _run_list,
     _list_arguments,
-    "The runs of workflows that are known, the one touched last first. An unfinished one can be resumed.",
+    "List workflow runs, last changed first. Unfinished runs can be resumed.",
     examples=("taskyard workflow list", "taskyard workflow list --all --json"),
 )
 
 
 def _run_arguments(parser: Parser) -> None:
-    parser.add("file", metavar="FILE", help="YAML or JSON.")
+    parser.add("file", metavar="FILE", help="Workflow file, YAML or JSON.")
     parser.add("--env", type=assignment, action="append", default=[], metavar="X=Y", help="Set a variable; repeatable.")
-    parser.add("--cwd", metavar="DIR", help="Where it runs, if not here.")
+    parser.add("--cwd", metavar="DIR", help="Working directory; default: the current one.")
     _add_start_options(parser)
 
 
 def _add_start_options(parser: Parser) -> None:
-    parser.add("-d", "--detach", action="store_true", help="Leave it in the background, and print its id.")
-    parser.add("--timeout", type=seconds, metavar="TIME", help="End it after this long: 90s, 10m; resume goes on.")
-    parser.add("--on-parent-exit", choices=("kill", "keep"), help="When whoever started it ends.")
+    parser.add("-d", "--detach", action="store_true", help="Run in the background and print the job id.")
+    parser.add(
+        "--timeout", type=seconds, metavar="TIME", help="Stop the run after this time: 90s, 10m; it can be resumed."
+    )
+    parser.add(
+        "--on-parent-exit", choices=("kill", "keep"), help="Kill or keep the run when its parent job or session ends."
+    )
 
 
 def _resume_arguments(parser: Parser) -> None:
-    parser.add("id", metavar="RUN", help="The run, or any job that worked on it.")
-    parser.add("--failed", action="store_true", help="Also run again what failed, and what was skipped for it.")
-    parser.add("--new", action="store_true", help="Use the run's file as it is now. Completed steps stay completed.")
-    parser.add("--file", metavar="FILE", help="The same with another file.")
+    parser.add("id", metavar="RUN", help="The run, or any job that executed it.")
+    parser.add("--failed", action="store_true", help="Also rerun failed steps and the steps skipped because of them.")
+    parser.add(
+        "--new", action="store_true", help="Use the current version of the run's file. Completed steps stay completed."
+    )
+    parser.add("--file", metavar="FILE", help="Like --new, with another file.")
     _add_start_options(parser)
 
 
@@ -135,13 +141,13 @@ def _run_run(args: Args) -> int:
 
 def _resume(args: Args) -> int:
     if args.new and args.file:
-        raise UsageError("--new is the file of the run, --file another one: not both.")
+        raise UsageError("Give either --new (the run's file) or --file (another file).")
     file = args.file or (_file_of(args.id) if args.new else None)
     spec = Workflow.resume(args.id, failed=args.failed, file=file)
-    name = escape_control(spec.source or "a definition that came from no file")
+    name = escape_control(spec.source or "a definition without a file")
     if file is None and spec.has_changed():
-        warn(f"{name} has changed since the run began. The run uses the old definition; --new uses the file.")
-    print_info(args, f"Run {spec.resumes} goes on with {name}, sha256 {spec.sha256[:12]}.")
+        warn(f"{name} has changed since the run started. The run uses the old definition; --new uses the file.")
+    print_info(args, f"Run {spec.resumes} continues with {name}, sha256 {spec.sha256[:12]}.")
     return _start(args, spec)
 
 
@@ -153,7 +159,7 @@ def _file_of(run: str) -> str:
     found, wanted = find_run(config.home(), run)
     found.close()
     if not (source := as_text(wanted.get("source"))):
-        raise UsageError(f"The run {run} was started from no file: give one with --file.")
+        raise UsageError(f"The run {run} was not started from a file: give one with --file.")
     return source
 
 
@@ -164,8 +170,9 @@ def _start(args: Args, spec: Workflow) -> int:
 RUN = Command(
     _run_run,
     _run_arguments,
-    "Run the steps of a workflow, each as a job of its own, side by side where their needs allow. What happens is\n"
-    "shown, and written down: after a crash `taskyard workflow resume` goes on with it. Ctrl+B and Ctrl+C work as in\n"
+    "Run the steps of a workflow, each as its own job, in parallel where their dependencies allow. Progress "
+    "is shown and\n"
+    "recorded: after a crash `taskyard workflow resume` continues the run. Ctrl+B and Ctrl+C work as in "
     "`taskyard run`.",
     examples=("taskyard workflow run ci.yaml", "taskyard workflow run -d release.yaml --env VERSION=1.4"),
     exits=(*JOB_EXIT_CODES, "1  a step failed", "130  Ctrl+C"),
@@ -173,15 +180,22 @@ RUN = Command(
 RESUME = Command(
     _resume,
     _resume_arguments,
-    "Go on with a run that was stopped, killed or lost with its machine: steps that are finished are not run again,\n"
-    "also those that ended unnoticed. It runs in the folder, and with the variables and the definition, that it was\n"
-    "started with; --new takes the definition from the file as it is now.",
+    "Resume a run that was stopped, killed or lost with its machine. Finished steps are not run again, "
+    "including those\n"
+    "that finished after the run was lost. The run keeps its directory, variables and definition; --new reads "
+    "the\n"
+    "current definition from the file.",
     examples=(
         "taskyard workflow resume w3k9x0q2m",
         "taskyard workflow resume --failed w3k9x0q2m",
         "taskyard workflow resume --failed --new w3k9x0q2m",
     ),
-    exits=(*JOB_EXIT_CODES, "1  a step failed", "5  somebody works on it, or nothing is left to do", "130  Ctrl+C"),
+    exits=(
+        *JOB_EXIT_CODES,
+        "1  a step failed",
+        "5  another job executes the run, or no step is left to run",
+        "130  Ctrl+C",
+    ),
 )
 
 
@@ -189,8 +203,8 @@ _TOKENS = {"completed": "pass", "failed": "fail", "running": "default", "waiting
 
 
 def _show_arguments(parser: Parser) -> None:
-    parser.add("what", metavar="RUN", help="A run, any job that worked on it, or a file.")
-    parser.add("--graph", choices=("mermaid", "dot"), help="As a picture instead.")
+    parser.add("what", metavar="RUN", help="A run, any job that executed it, or a file.")
+    parser.add("--graph", choices=("mermaid", "dot"), help="Print the steps as a graph.")
 
 
 def _run_show(args: Args) -> int:
@@ -259,7 +273,7 @@ def _show_lines(
 SHOW = Command(
     _run_show,
     _show_arguments,
-    "The steps of a workflow: of a run with how each of them stands, of a file as they are written; checked before.",
+    "Show the steps of a run with their status, or validate a file and show its steps.",
     examples=("taskyard workflow show w3k9x0q2m", "taskyard workflow show ci.yaml --graph mermaid"),
 )
 
@@ -333,4 +347,4 @@ def _wait_for_tasks(args: Args, yard: Yard, keys: list[str]) -> list[str]:
     return gone
 
 
-TASKS = Command(_run_tasks, _tasks_arguments, "Put a step's tasks on the list, and wait until they are done.")
+TASKS = Command(_run_tasks, _tasks_arguments, "Create a step's tasks on the list, and wait until they are completed.")
