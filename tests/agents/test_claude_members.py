@@ -38,7 +38,7 @@ def names(config: Path) -> list[str]:
 
 @pytest.mark.req("M-01", "M-02")
 def test_a_team_that_is_listed_can_be_joined_and_left(config: Path) -> None:
-    assert run("team", "join", "ct", "bob").out == "bob is in team ct now.\n"
+    assert run("team", "join", "ct", "bob").out == "bob joined team ct.\n"
     assert names(config) == ["team-lead", "other", "bob"]
     shown = {one["name"]: one["kind"] for one in run("team", "show", "ct", "--json").data["members"]}
     assert shown["bob"] == "external"
@@ -54,7 +54,7 @@ def test_whoever_leaves_gives_unfinished_tasks_back(config: Path) -> None:
     run("task", "add", "Port it", "--list", "ct")
     run("task", "start", "1", "--by", "bob", "--list", "ct")
 
-    assert run("team", "leave", "ct", "bob").out == "bob left team ct. Back in the pool: #1.\n"
+    assert run("team", "leave", "ct", "bob").out == "bob left team ct. Released: #1.\n"
 
 
 @pytest.mark.parametrize(

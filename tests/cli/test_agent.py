@@ -76,7 +76,7 @@ def test_at_a_terminal_it_is_told_what_is_typed_and_a_key_moves_it_to_the_backgr
         terminal.type(b"first\n")
         until(lambda: "heard first" in taskyard("logs", row["id"]).out)
         terminal.type(b"\x02")
-        terminal.shows(b"It goes on in the background")
+        terminal.shows(b"Running in the background")
         assert terminal.ended() == 0
     moved = taskyard("ps", "--json").data[0]
     assert (moved["id"], moved["status"], moved["backgrounded"]) == (row["id"], "running", True)

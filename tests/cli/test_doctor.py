@@ -38,7 +38,7 @@ def test_a_healthy_list_is_called_so_and_ends_with_0(sick: SickList, doctor: She
     ran = doctor(*words(sick))
 
     assert (ran.code, ran.err) == (0, "")
-    assert ran.out == f"Nothing is wrong with {sick.folder}.\n"
+    assert ran.out == f"No problems found in {sick.folder}.\n"
     assert doctor(*words(sick, "--json")).data["healthy"] is True
 
 
@@ -71,7 +71,7 @@ def test_a_repair_says_what_it_did_and_the_number_says_what_is_left(sick: SickLi
     assert first.data["findings"][0]["repair"] == "named"
     assert second.code == 0
     assert "repaired damaged-task" in second.out
-    assert "the original is in" in second.out
+    assert "the original is kept in" in second.out
     assert sick.yard.tasks.log("2")[-1].act.by == "eve"
 
 

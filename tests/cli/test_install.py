@@ -106,7 +106,7 @@ def test_a_person_sees_what_will_change_and_decides(
 
     monkeypatch.setattr(sys, "stdin", Terminal("y\n"))
     ran = shell("install", "codex")
-    assert (ran.code, ran.err) == (0, "Let Codex start Taskyard by these changes? [y/N] ")
+    assert (ran.code, ran.err) == (0, "Configure Codex to start Taskyard with these changes? [y/N] ")
     assert f"{codex_config()}:\n    + [mcp_servers.taskyard]\n" in ran.out
     assert f"Changed {codex_config()}\n" in ran.out
 

@@ -29,7 +29,7 @@ def test_options_of_every_command_may_stand_before_or_after_its_name() -> None:
 
 @pytest.mark.parametrize(
     ("words", "near"),
-    [(("tsk", "list"), "task"), (("task", "lst"), "list"), (("task", "finish"), "There are")],
+    [(("tsk", "list"), "task"), (("task", "lst"), "list"), (("task", "finish"), "Available")],
 )
 def test_an_unknown_command_is_refused_and_names_the_nearest(words: tuple[str, ...], near: str) -> None:
     ran = taskyard(*words)
@@ -136,7 +136,7 @@ def test_a_full_disk_behind_standard_output_is_an_error() -> None:
         _, err = child.communicate(timeout=LONGEST)
 
     assert child.returncode == 1
-    assert err == "Error: The output could not be written: No space left on device.\n"
+    assert err == "Error: Cannot write the output: No space left on device.\n"
 
 
 def test_a_closed_standard_output_is_no_error() -> None:

@@ -92,7 +92,9 @@ def test_genuine_is_told_from_changed_and_from_never_issued(home: str, tmp_path:
     (notice,) = json.loads(got.read_text("utf-8"))["data"]
 
     genuine = f"Genuine: {notice['id']}, about job {job_id}"
-    assert taskyard("notices", "verify", str(got)).lines == [f"{genuine}; not proved, since not signed: orphaned_from"]
+    assert taskyard("notices", "verify", str(got)).lines == [
+        f"{genuine}; not verified, because not signed: orphaned_from"
+    ]
     assert taskyard("notices", "verify", str(got), "--json").data[0]["unproved"] == ["orphaned_from"]
     changed = taskyard("notices", "verify", "--json", stdin=json.dumps({**notice, "status": "failed"}).encode())
     assert (changed.code, changed.error["code"]) == (1, "not_genuine")

@@ -183,4 +183,4 @@ def test_words_that_do_not_go_together_are_refused(place: FakePlace, words: tupl
 def test_names_of_places_are_completed(place: FakePlace) -> None:
     assert candidates(["agent", "x", "--remote", "h"]) == [("here", f"fake file://{place.folder}")]
     assert candidates(["remote", "check", ""]) == [("here", f"fake file://{place.folder}")]
-    assert ("check", "Whether they would, and what is wrong if not") in candidates(["remote", ""])
+    assert ("check", "Test the connection to each remote") in candidates(["remote", ""])

@@ -53,7 +53,7 @@ def test_a_projects_hooks_are_shown_and_allowed_by_a_person(hooked: Shell, monke
     assert ran.code == 0
     assert "    make lint\n" in ran.out
     assert ran.err == "Allow these commands to run as you? [y/N] "
-    assert hooked("trust").out == "Nothing here waits for your trust.\n"
+    assert hooked("trust").out == "Nothing to trust here.\n"
 
 
 @pytest.mark.req("H-02")
@@ -84,7 +84,7 @@ def test_a_changed_hook_must_be_allowed_again_and_trust_can_be_taken_back(hooked
     write_hook(tmp_path, "another")
     assert "No longer trusted" in hooked("trust", "--revoke").out
     assert hooked.json("trust", "--trusted") == []
-    assert hooked("trust", "--revoke").out == "Nothing of it was trusted.\n"
+    assert hooked("trust", "--revoke").out == "None of it was trusted.\n"
 
 
 @pytest.mark.req("L-21", "H-02")
@@ -93,7 +93,7 @@ def test_a_task_with_an_acceptance_command_is_done_once_that_is_trusted(shell: S
     refused = shell("task", "done", "1", "--by", "ada")
     assert (refused.code, "taskyard trust 1" in refused.err) == (5, True)
 
-    assert shell("trust").out == "Nothing here waits for your trust.\n"
+    assert shell("trust").out == "Nothing to trust here.\n"
     assert shell("trust", "1", "--yes").code == 0
     assert shell("task", "done", "1", "--by", "ada").code == 0
 

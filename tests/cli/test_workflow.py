@@ -163,7 +163,7 @@ def test_a_run_says_which_file_it_goes_on_with_and_takes_a_changed_one_on_reques
     assert (old["file"], old["changed"]) == (file, False)
 
     same = process("workflow", "resume", "--failed", run)
-    assert f"Run {run} goes on with {file}, sha256 {old['sha256'][:12]}." in same.err
+    assert f"Run {run} continues with {file}, sha256 {old['sha256'][:12]}." in same.err
     assert "changed" not in same.err
 
     Path(file).write_text(CI.replace('test "$WHO" = ada', "true").replace("built", "anew"), encoding="utf-8")
@@ -179,7 +179,7 @@ def test_a_run_says_which_file_it_goes_on_with_and_takes_a_changed_one_on_reques
 
 @pytest.mark.req("K-05")
 def test_runs_are_listed_with_how_they_stand(file: str) -> None:
-    assert taskyard("workflow", "list").out == "No runs of workflows.\n"
+    assert taskyard("workflow", "list").out == "No workflow runs.\n"
     bad = taskyard("workflow", "run", "-d", file).out.strip()
     ended(bad)
     good = taskyard("workflow", "run", "-d", file, "--env", "WHO=ada").out.strip()

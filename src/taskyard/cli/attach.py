@@ -597,9 +597,9 @@ class LiveOutput:
         for _ in range(_MAX_PARTS):
             part = self._output.read(self._offset, _CHUNK)
             if part.restarted:
-                self.say("[the job truncated its output: continuing from its new beginning]")
+                self.say("[the job truncated its output: from its new beginning]")
             if part.omitted:
-                self.say(f"[{part.omitted:,} bytes omitted: the output exceeded its cap]")
+                self.say(f"[{part.omitted:,} bytes were left out here: the output was larger than its cap]")
             self._offset = part.next_offset
             if not part.text:
                 return False

@@ -303,9 +303,9 @@ class TextPrinter:
     def show(self, part: OutputChunk) -> None:
         """Print a new chunk."""
         if part.restarted:
-            print_note("the job truncated its output: continuing from its new beginning")
+            print_note("the job truncated its output: from its new beginning")
         if part.omitted:
-            print_note(f"{part.omitted:,} bytes omitted: the output exceeded its cap")
+            print_note(f"{part.omitted:,} bytes were left out here: the output was larger than its cap")
         self._print(part.text if self._pattern is None else self._held.feed(part.text))
 
     def finish(self) -> None:

@@ -595,7 +595,7 @@ def _import(args: Args) -> int:
         if args.keep_ids and added:
             count = "1 task" if len(added) == 1 else f"{len(added)} tasks"
             print_info(
-                args, f"List {yard.tasks.name!r} now has {count}, with their original ids, timestamps and dependencies."
+                args, f"List {yard.tasks.name!r} now has {count}, with original ids, timestamps and dependencies."
             )
         return answer_tasks(args, yard, added, nothing=_NOTHING)
 

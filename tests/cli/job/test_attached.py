@@ -42,7 +42,7 @@ def gate(tmp_path: Path) -> Path:
 def moves(terminal: Terminal, key: bytes) -> None:
     """Press the key, and see that the run ends and its job does not."""
     terminal.type(key)
-    terminal.shows(b"It goes on in the background")
+    terminal.shows(b"Running in the background")
     assert terminal.ended() == 0
     assert job(the_job())["status"] == "running"
 
@@ -131,7 +131,7 @@ def test_ctrl_c_stops_it_with_everything_it_started_and_says_that_nothing_is_lef
         assert terminal.ended() == 130
         assert terminal.attributes == before
 
-    assert b"stopped by Ctrl+C" in terminal.seen and b"nothing of it is left" in terminal.seen
+    assert b"stopped by Ctrl+C" in terminal.seen and b"no process is left" in terminal.seen
     assert marked("9382.5") == []
     here = job(the_job())
     assert (here["cause"], here["stopped_by"], here["proof"]) == ("stopped", "Ctrl+C", "proved")
@@ -143,7 +143,7 @@ def test_a_second_ctrl_c_does_not_wait_for_a_command_that_will_not_go() -> None:
     with on_a_terminal("run", "--grace", "60s", "--", script) as terminal:
         terminal.shows(b"up")
         terminal.type(CTRL_C)
-        terminal.shows(b"stopping; Ctrl+C again does not wait")
+        terminal.shows(b"stopping; press Ctrl+C again to kill")
         terminal.shows(b"no\r\n")
         began = time.monotonic()
         terminal.type(CTRL_C)
@@ -302,7 +302,7 @@ def test_in_the_background_of_a_shell_it_leaves_the_terminal_alone_and_takes_it_
         terminal.type(b"fg\n")
         until(lambda: not reads_lines(terminal))
         terminal.type(CTRL_B)
-        terminal.shows(b"It goes on in the background")
+        terminal.shows(b"Running in the background")
         until(lambda: reads_lines(terminal))
 
 

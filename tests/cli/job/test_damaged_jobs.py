@@ -107,7 +107,7 @@ def test_gc_removes_what_is_old_beside_them() -> None:
 
     ran = taskyard("gc")
 
-    assert "0 running" in ran.out and "1 that cannot be read" in ran.out
+    assert "0 running" in ran.out and "1 unreadable" in ran.out
     assert os.path.exists(folder.path) and not os.path.exists(old.path)
 
 

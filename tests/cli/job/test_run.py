@@ -66,7 +66,7 @@ def test_attached_it_says_what_the_output_and_the_code_do_not(words: list[str], 
 def test_processes_that_the_command_left_behind_are_stopped_and_told() -> None:
     ran = process("run", "--grace", "0.1s", "--", "sleep 9391.5 & sleep 9391.5 & exit 0")
 
-    assert (ran.code, ran.err) == (0, "It left 2 processes behind: stopped.\n")
+    assert (ran.code, ran.err) == (0, "Stopped 2 processes left by the command.\n")
     assert marked("9391.5") == []
 
 

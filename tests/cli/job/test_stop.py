@@ -23,7 +23,7 @@ def test_stopping_says_what_came_of_it_and_that_nothing_is_left() -> None:
     ran = taskyard("stop", naps, "--by", "ada")
 
     assert ran.code == 0
-    assert re.fullmatch(rf"■ {naps}  A nap  stopped by ada, after \d+s; nothing of it is left\n", ran.out)
+    assert re.fullmatch(rf"■ {naps}  A nap  stopped by ada, after \d+s; no process is left\n", ran.out)
     assert marked("9392.5") == []
     mine = started("--", "sleep", "60")
     assert taskyard("stop", mine, "--json").data["stopped_by"] == "me"
@@ -68,8 +68,8 @@ def test_holding_says_how_it_is_released() -> None:
     ran = taskyard("stop", "--all", "--hold")
 
     assert "`taskyard release`" in ran.err
-    assert taskyard("release").out == "Notices flow again.\n"
-    assert taskyard("release").out == "Nothing was held back.\n"
+    assert taskyard("release").out == "Notice delivery resumed.\n"
+    assert taskyard("release").out == "No notices were held back.\n"
 
 
 def test_with_nothing_to_stop_all_says_so_and_is_content() -> None:
@@ -133,7 +133,7 @@ def test_a_paused_job_stands_still_until_it_is_resumed_and_its_time_limit_with_i
     ran = taskyard("pause", counts, "--json")
 
     assert (ran.code, ran.data["paused"], ran.data["changed"]) == (0, True, True)
-    assert taskyard("pause", counts) == (0, f"{counts} was paused already.\n", "")
+    assert taskyard("pause", counts) == (0, f"{counts} was already paused.\n", "")
     assert taskyard("wait", counts, "--timeout", "1.7s").code == 124
     ran = taskyard("resume", counts, "--json")
     assert (ran.code, ran.data["paused"], ran.data["changed"]) == (0, False, True)
@@ -167,6 +167,6 @@ def test_what_a_command_left_running_is_shown_and_its_stop_is_told() -> None:
 
     assert ran.code == 0
     assert "failed: exit code 3" in ran.out
-    assert ran.out.endswith("a process that its command had left running was stopped; nothing of it is left\n")
+    assert ran.out.endswith("a process that its command had left running was stopped; no process is left\n")
     over = job(left)
     assert (over["leftovers"], over["stopped_by"], over["left_running"]) == (1, "ada", False)

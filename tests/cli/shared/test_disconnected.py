@@ -141,7 +141,7 @@ def test_a_list_that_is_watched_says_that_it_is_disconnected_and_misses_nothing(
     add_behind(address, "Third")
     door.open()
 
-    child.until("err", "Connected again")
+    child.until("err", "Reconnected")
     child.until("out", "Third")
     assert sum("Third" in line for line in child.out) == 1
     assert child.child.poll() is None

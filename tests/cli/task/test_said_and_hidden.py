@@ -56,7 +56,7 @@ def test_the_log_leaves_trackers_out_unless_asked() -> None:
         yard.tasks.update("2", status="in_progress")
     ran = taskyard("task", "log")
     assert [line.rpartition("  ")[2] for line in ran.lines] == ["#1 one"]
-    assert ran.err == "2 changes of trackers, the hidden tasks of teammates, not shown: --all shows them.\n"
+    assert ran.err == "2 changes of trackers (hidden tasks of team members) not shown; use --all.\n"
     assert len(taskyard("task", "log", "--all").lines) == 3
     assert len(taskyard("task", "log", "2").lines) == 2
     assert add("three") == "3"

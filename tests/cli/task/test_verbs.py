@@ -294,7 +294,7 @@ def test_an_export_can_be_imported_once(format: str, tmp_path: Path) -> None:
     again = taskyard("task", "import", "-", "--format", format, "--list", "other", stdin=text.encode())
 
     assert [task["subject"] for task in added] == ["A", "B"] and added[1]["blocked_by"] == ["1"]
-    assert again.out.startswith("Nothing new")
+    assert again.out.startswith("No tasks imported")
 
 
 @pytest.mark.req("L-22")

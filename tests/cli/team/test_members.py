@@ -145,16 +145,16 @@ def test_plans_are_approved_or_rejected_by_the_lead(tmp_path: Path) -> None:
 
     def asked() -> None:
         assert (
-            next(line for line in told if "wants a plan approved" in line) == "ada wants a plan approved: plan of 1\n"
+            next(line for line in told if "wants a plan approved" in line) == "ada requests plan approval: plan of 1\n"
         )
 
     asked()
     assert command_line("team", "reject", "shop", "ada").code == 2
-    assert command_line("team", "reject", "shop", "ada", "Think again").out == "ada is told to plan again.\n"
+    assert command_line("team", "reject", "shop", "ada", "Think again").out == "ada has to change its plan.\n"
     asked()
     shown = command_line("team", "show", "shop").out
-    assert "    wants a plan approved: `taskyard team approve shop ada`" in shown
-    assert command_line("team", "approve", "shop", "ada").out == "ada may go on.\n"
+    assert "    requests plan approval: `taskyard team approve shop ada`" in shown
+    assert command_line("team", "approve", "shop", "ada").out == "ada may proceed.\n"
     child.communicate(timeout=60)
     assert (child.returncode, len(noted(side))) == (0, 3)
     assert command_line("team", "approve", "shop", "ada").code == 4

@@ -34,11 +34,9 @@ def crew(shell: Shell) -> Iterator[Yard]:
 
 @pytest.mark.req("M-01")
 def test_a_team_is_founded_listed_shown_and_removed(shell: Shell) -> None:
-    assert (
-        shell("team", "list").out == "No teams. `taskyard team up` has one work; `taskyard team create` founds one.\n"
-    )
-    assert shell("team", "create", "crew", "--lead", "ada").out == "Team crew, led by ada is there.\n"
-    assert shell("team", "join", "crew", "bob").out == "bob is in team crew now.\n"
+    assert shell("team", "list").out == "No teams. `taskyard team up` runs one; `taskyard team create` creates one.\n"
+    assert shell("team", "create", "crew", "--lead", "ada").out == "Created team crew, led by ada.\n"
+    assert shell("team", "join", "crew", "bob").out == "bob joined team crew.\n"
     assert shell("team", "list").out == "crew  2 members, led by ada: 2 unknown\n"
 
     shown = shell("team", "show", "crew").out
@@ -46,7 +44,7 @@ def test_a_team_is_founded_listed_shown_and_removed(shell: Shell) -> None:
     assert shown.splitlines()[2].split() == ["bob", "unknown", "external"]
 
     assert shell("team", "remove", "crew").code == 5
-    assert shell("team", "remove", "crew", "--force").out == "Team crew is no more; its mail is kept.\n"
+    assert shell("team", "remove", "crew", "--force").out == "Deleted team crew; its mail is kept.\n"
     assert shell("team", "show", "crew").code == 4
 
 
@@ -71,7 +69,7 @@ def test_a_member_with_a_process_is_told_alive_by_the_kernel(shell: Shell, crew:
     assert members["bob"]["liveness"] == "idle"
 
     ran = shell("team", "join", "crew", "eve", "--pid", "999999999")
-    assert (ran.code, ran.err) == (4, "Error: There is no process 999999999.\n")
+    assert (ran.code, ran.err) == (4, "Error: Process 999999999 does not exist.\n")
 
 
 @pytest.mark.req("L-10", "M-01")
@@ -81,7 +79,7 @@ def test_whoever_leaves_gives_back_and_it_is_said(shell: Shell, crew: Yard) -> N
 
     ran = shell("team", "leave", "crew", "--by", "bob")
 
-    assert ran.out == "bob left team crew. Back in the pool: #1.\n"
+    assert ran.out == "bob left team crew. Released: #1.\n"
     assert crew.tasks.get("1").owner is None
 
 
@@ -113,7 +111,7 @@ def test_removing_with_force_works_although_the_record_is_damaged_and_keeps_it(s
 
 def test_who_is_meant_must_be_said(shell: Shell, crew: Yard) -> None:
     ran = shell("team", "leave", "crew")
-    assert (ran.code, ran.err) == (2, "Error: Who leaves? Name the agent, or give --by (or TASKYARD_AGENT).\n")
+    assert (ran.code, ran.err) == (2, "Error: No agent given. Name it, or use --by (or TASKYARD_AGENT).\n")
 
 
 def test_an_unknown_team_or_member_names_the_nearest(shell: Shell, crew: Yard) -> None:

@@ -96,8 +96,8 @@ def test_a_job_elsewhere_is_steered_by_the_same_words(forge: Machine, desk: Mach
     until(lambda: desk.run("ps", "-q").lines == [job.id])
 
     assert "is paused" in desk.run("pause", job.id).out
-    assert "was paused already" in desk.run("pause", job.id).out
-    assert "goes on" in desk.run("resume", job.id).out
+    assert "was already paused" in desk.run("pause", job.id).out
+    assert "is resumed" in desk.run("resume", job.id).out
     assert desk.run("wait", job.id, "--timeout", "0.05").code == 124
     assert desk.run("send", job.id, "y", "--json").error["code"] == "no_input"
     stopped = desk.run("stop", "--all", "--grace", "0", "--json").data
@@ -119,7 +119,7 @@ def test_of_a_machine_that_is_away_the_error_says_which_and_what_to_do(forge: Ma
     assert desk.run("logs", job.id, "--json").error["code"] == "host_away"
     own = desk.jobs().start(Shell("sleep 60"))
     both = desk.run("stop", "--all", "--grace", "0")
-    assert (both.code, "nothing was done, as forge says nothing" in both.out) == (1, True)
+    assert (both.code, "not stopped: forge does not respond" in both.out) == (1, True)
     assert desk.jobs().get(own.id).is_final, "one that is away keeps nobody else from being stopped"
 
 
@@ -194,4 +194,4 @@ def test_without_a_database_there_is_nobody_to_relay_for(monkeypatch: pytest.Mon
     done = subprocess.run(
         [sys.executable, "-m", "taskyard", "relay"], capture_output=True, text=True, timeout=20, check=False
     )
-    assert (done.returncode, "No database is set up" in done.stderr) == (2, True)
+    assert (done.returncode, "No database is configured" in done.stderr) == (2, True)

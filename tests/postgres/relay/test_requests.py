@@ -177,5 +177,5 @@ def test_a_program_elsewhere_asks_without_a_relay_of_its_own(forge: Machine, des
         check=False,
     )
 
-    assert (done.returncode, "nothing of it is left" in done.stdout) == (0, True), done
+    assert (done.returncode, "no process is left" in done.stdout) == (0, True), done
     assert not desk.has_relay
