@@ -232,7 +232,7 @@ def _gc_lines(done: GcResult, *, quota: int, dry_run: bool) -> Iterator[str]:
     yield f"{verb} {jobs}, {freed} {size(done.freed)}. {size(done.left)} of {size(quota)} are used."
     yield f"Kept: {', '.join(kept)}."
     if done.incomplete:
-        yield f"{verb} {done.incomplete} incomplete job directories."
+        yield f"{verb} {done.incomplete} incomplete job {'directory' if done.incomplete == 1 else 'directories'}."
 
 
 def _tree_lines(trees: Sequence[SettledWorktree], *, dry_run: bool) -> Iterator[str]:

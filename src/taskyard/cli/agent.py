@@ -135,7 +135,9 @@ def _arguments(parser: Parser) -> None:
         help="Wait until a rate limit is lifted and continue, or stop; default: the setting `on_rate_limit`.",
     )
     parser.add(
-        "--on-parent-exit", choices=("kill", "keep"), help="Kill or keep the agent when its parent job or session ends."
+        "--on-parent-exit",
+        choices=("kill", "keep"),
+        help="Kill or keep the agent when the process, agent or job that started it ends.",
     )
     add_remote_arguments(parser)
 

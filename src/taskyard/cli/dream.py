@@ -203,7 +203,7 @@ def _status_lines(memory: str, found: Readiness, job: str | None, copies: int) -
     yield f"last done  {_format_time(found.last_done) if found.last_done else 'never'}"
     yield f"sessions   {found.sessions} since then ({found.sessions_needed} are needed)"
     why = staging.format_reasons(found, now=time.time())
-    yield f"gate       {'open: `taskyard dream` begins one' if found.is_open else 'shut: ' + why}"
+    yield f"gate       {'open: `taskyard dream` starts one' if found.is_open else 'shut: ' + why}"
     if job:
         yield f"at work    {escape_control(job)}"
     yield f"history    {copies} earlier state{'' if copies == 1 else 's'}"

@@ -198,7 +198,9 @@ def _run_arguments(parser: Parser) -> None:
         help="Time between SIGTERM and SIGKILL; default: 3s.",
     )
     parser.add(
-        "--on-parent-exit", choices=("kill", "keep"), help="Kill or keep the job when its parent job or session ends."
+        "--on-parent-exit",
+        choices=("kill", "keep"),
+        help="Kill or keep the job when the process, agent or job that started it ends.",
     )
     parser.add(
         "--leave-children",

@@ -660,7 +660,7 @@ def _check_events_args(args: Args) -> Collection[str]:
             f"See `taskyard task events --list {escape_control(args.list)}`."
         )
     if args.socket is not None and (args.follow or args.now or args.job or args.types or args.since is not None):
-        raise UsageError("--socket cannot be combined with other filters: each client sends its own.")
+        raise UsageError("--socket cannot be combined with other options: each client sends its own filters.")
     if args.now and (args.since is not None or not args.follow):
         raise UsageError("--now requires --follow and excludes --since.")
     if args.last is not None and (args.follow or args.last < 0):

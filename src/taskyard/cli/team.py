@@ -773,7 +773,7 @@ def _print_start(args: Args, yard: Yard, team_options: TeamOptions) -> None:
     tasks = yard.tasks.list()
     if not tasks and team_options.until == "done":
         raise UsageError(
-            f"Nothing is on the list {team_options.wish.team!r}. Give a --plan, add tasks"
+            f"List {team_options.wish.team!r} has no tasks. Give a --plan, add tasks"
             f" (`taskyard task add --list {team_options.wish.team} SUBJECT`), or wait for some with `--until stopped`."
         )
     left = sum(not task.is_done for task in tasks)
@@ -893,9 +893,8 @@ UP = Command(
     exits=(
         "0  done: all tasks are completed",
         "1  a task could not be completed, or a member did not start",
-        "2  the plan or the engine is invalid; the error says where",
+        "2  the plan or the engine is invalid, or acceptance commands are not trusted (--yes)",
         "5  the team exists and has live members",
-        "2  acceptance commands are not trusted, and there is no terminal to ask on: use --yes",
         "130  Ctrl+C: all members were stopped, and this was verified",
     ),
 )

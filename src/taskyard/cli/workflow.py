@@ -119,7 +119,9 @@ def _add_start_options(parser: Parser) -> None:
         "--timeout", type=seconds, metavar="TIME", help="Stop the run after this time: 90s, 10m; it can be resumed."
     )
     parser.add(
-        "--on-parent-exit", choices=("kill", "keep"), help="Kill or keep the run when its parent job or session ends."
+        "--on-parent-exit",
+        choices=("kill", "keep"),
+        help="Kill or keep the run when the process, agent or job that started it ends.",
     )
 
 

@@ -68,7 +68,7 @@ def test_a_plan_is_worked_by_a_team_to_its_end_and_nothing_is_left(tmp_path: Pat
         (["--names", "a b,a-b", "--command", "cat"], "bad_name", "another member"),
         (["--list", "other"], "usage", "not both"),
         ([], "usage", "needs a program"),
-        (["--command", "cat"], "usage", "Nothing is on the list"),
+        (["--command", "cat"], "usage", "has no tasks"),
     ],
 )
 def test_what_cannot_be_is_refused_before_anything_is_made(
