@@ -77,7 +77,7 @@ def test_it_tells_line_by_line_and_sums_up(scratch: Path, outside: Path) -> None
     done = subprocess.run(COMMAND, capture_output=True, text=True, timeout=60, stdin=subprocess.DEVNULL)
 
     assert done.returncode == 0
-    assert "My check says no" in done.stdout
+    assert "The check failed" in done.stdout
     assert 'Background command "build the archive" completed' in done.stdout
     assert "killed by SIGKILL" in done.stdout
     assert "comes back to the pool" in done.stdout

@@ -33,7 +33,7 @@ def test_at_a_terminal_it_says_what_it_is_and_ends_with_ctrl_c() -> None:
     server = subprocess.Popen(command, stdin=theirs, stdout=theirs, stderr=subprocess.PIPE, start_new_session=True)
     os.close(theirs)
     assert server.stderr is not None
-    assert b"a client starts this by itself" in server.stderr.readline()
+    assert b"normally started by an MCP client" in server.stderr.readline()
 
     until(lambda: server.poll() is not None or _interrupted(server), timeout=20)
 

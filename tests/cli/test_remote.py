@@ -166,9 +166,9 @@ def test_one_in_the_background_is_shown_cut_off_and_told_something(place: FakePl
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("x", "--remote", "here", "--engine", "claude"), "--engine is about an agent that works here"),
-        (("x", "--remote", "here", "--type", "explorer"), "--type is about an agent that works here"),
-        (("x", "--remote-type", "ultraplan"), "name the place with --remote"),
+        (("x", "--remote", "here", "--engine", "claude"), "--engine applies to local agents only"),
+        (("x", "--remote", "here", "--type", "explorer"), "--type applies to local agents only"),
+        (("x", "--remote-type", "ultraplan"), "require --remote"),
         (("x", "--remote", "here", "--metadata", "pr"), "KEY=VALUE"),
         (("x", "--remote", "her"), "Nearest: here"),
     ],

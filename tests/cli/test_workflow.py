@@ -169,7 +169,7 @@ def test_a_run_says_which_file_it_goes_on_with_and_takes_a_changed_one_on_reques
     Path(file).write_text(CI.replace('test "$WHO" = ada', "true").replace("built", "anew"), encoding="utf-8")
     before = process("workflow", "resume", "--failed", run)
     assert before.code == 1
-    assert f"{file} has changed since the run began" in before.err and "--new" in before.err
+    assert f"{file} has changed since the run started" in before.err and "--new" in before.err
     after = process("workflow", "resume", "--failed", "--new", run)
     assert (after.code, "has changed" in after.err) == (0, False), after
     shown = taskyard("workflow", "show", run, "--json").data

@@ -189,4 +189,4 @@ def test_the_command_serves_until_it_is_told_to_stop(number: signal.Signals) -> 
 def test_what_to_tell_is_each_reader_s_to_say() -> None:
     ran = taskyard("events", "--socket", "--follow")
     assert ran.code == 2
-    assert "--socket goes alone" in ran.err
+    assert "--socket cannot be combined" in ran.err

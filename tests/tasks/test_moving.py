@@ -144,8 +144,8 @@ def test_a_person_moves_a_team_to_the_database_by_a_pipe(
     moved = command_line("task", "import", "-", "--keep-ids", stdin=text.encode())
     again = command_line("task", "import", "-", "--keep-ids", stdin=text.encode())
 
-    assert (moved.code, "each under its id" in moved.err, "2  Two" in moved.out) == (0, True, True)
-    assert (again.code, again.out.startswith("Nothing new")) == (0, True)
+    assert (moved.code, "with original ids" in moved.err, "2  Two" in moved.out) == (0, True, True)
+    assert (again.code, again.out.startswith("No tasks imported")) == (0, True)
     assert command_line("task", "export").out == text
     command_line("task", "add", "Three")
     refused = command_line("task", "import", "-", "--keep-ids", "--json", stdin=b'[{"id":"8","subject":"x"}]')

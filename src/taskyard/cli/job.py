@@ -490,7 +490,7 @@ def _warn_of_stopped(args: Args, home: str, ids: Sequence[str]) -> None:
         if name in ids:
             print_info(
                 args,
-                f"The supervisor of {name} (process {pid}) is suspended by a signal: "
+                f"The supervisor of {name} (process {pid}) is stopped by a signal: "
                 "the end of the job is not detected and limits are not enforced. Resume it: taskyard doctor --fix",
             )
 

@@ -282,7 +282,7 @@ sys.exit(main(["run", "--", "sleep", "9390.5"]))
         assert terminal.ended() == 1
         assert terminal.attributes == before
 
-    assert b"could not be written" in terminal.seen
+    assert b"Cannot write the output" in terminal.seen
     here = job(the_job())
     assert (here["status"], here["backgrounded"]) == ("running", True)
 

@@ -29,7 +29,7 @@ def test_stopping_says_what_came_of_it_and_that_nothing_is_left() -> None:
     assert taskyard("stop", mine, "--json").data["stopped_by"] == "me"
     again = taskyard("stop", naps, "--json")
     assert (again.code, again.data["outcome"], again.data["stopped_by"]) == (0, "already_ended", "ada")
-    assert "had ended already" in taskyard("stop", naps).out
+    assert "had already ended" in taskyard("stop", naps).out
 
 
 @pytest.mark.req("B-09")

@@ -52,13 +52,13 @@ def test_every_other_request_resumes_it_too() -> None:
 
 def test_ps_and_wait_say_that_no_limit_is_enforced() -> None:
     job_id, supervisor = _stopped_supervisor("--", "sleep", "60")
-    said = f"supervisor (process {supervisor}) is suspended by a signal"
+    said = f"supervisor (process {supervisor}) is stopped by a signal"
 
     assert said in taskyard("ps").out
     assert job(job_id)["disconnected"]
     waited = taskyard("wait", job_id, "--timeout", "0")
     assert waited.code == 124 and said in waited.out
-    assert f"The supervisor of {job_id} (process {supervisor}) is suspended" in waited.err
+    assert f"The supervisor of {job_id} (process {supervisor}) is stopped" in waited.err
 
 
 @pytest.mark.req("B-08")

@@ -145,7 +145,7 @@ def test_plans_are_approved_or_rejected_by_the_lead(tmp_path: Path) -> None:
 
     def asked() -> None:
         assert (
-            next(line for line in told if "wants a plan approved" in line) == "ada requests plan approval: plan of 1\n"
+            next(line for line in told if "wants a plan approved" in line) == "ada wants a plan approved: plan of 1\n"
         )
 
     asked()

@@ -146,7 +146,7 @@ def test_it_says_to_people_where_it_is_and_what_it_may() -> None:
         server.send_signal(signal.SIGINT)
         _, said = server.communicate(timeout=30)
     assert lines[0].startswith("http://127.0.0.1:")
-    assert "It only shows" in lines[1]
+    assert "Read-only" in lines[1]
     assert (server.returncode, said) == (0, "")
 
 
