@@ -64,7 +64,7 @@ def test_what_is_missing_is_named() -> None:
     assert "needs a program" in taskyard("agent", "go").err
     unknown = taskyard("agent", "go", "--engine", "comand", "--json")
     assert (unknown.code, unknown.error["nearest"][0]) == (4, "command")
-    assert "cannot be read" in taskyard("agent", "go", "--command", "sh -c 'x").err
+    assert "cannot be parsed" in taskyard("agent", "go", "--command", "sh -c 'x").err
 
 
 @pytest.mark.req("B-11", "K-02")
