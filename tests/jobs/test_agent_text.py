@@ -41,7 +41,7 @@ def test_of_a_teammate_it_is_what_it_said_or_did_last_in_words() -> None:
     assert agent_line(teammate(messages=[*said, {"type": "tool_use", "name": "Edit"}])) == "[Edit]"
     assert agent_line(teammate(messages=[*said, {"type": "tool_result", "text": "{}"}])) == "I\\x1b[2J begin now."
     assert agent_line(teammate(messages=said, isIdle=True)) == "idle"
-    assert agent_line(teammate(messages=said, awaitsApproval=True)) == "waits for a word on its plan"
+    assert agent_line(teammate(messages=said, awaitsApproval=True)) == "waits for approval of its plan"
     assert agent_line(teammate(messages=said, question="Sure?")) == "Sure?"
     assert agent_line(teammate(messages=[1, {"type": 2}, {"type": "assistant", "text": 3}])) == ""
     assert agent_line(teammate(messages="[]", progress=did)) == "Edit a.py"

@@ -91,7 +91,7 @@ os.kill(os.getpid(), 9)
     ended = jobs.wait(ends, timeout=10)
 
     assert ended.end is not None
-    assert (ended.end.cause, ended.end.by) == ("stopped", "its starter's end")
+    assert (ended.end.cause, ended.end.by) == ("stopped", "its starter's exit")
     assert jobs.get(stays).status is JobStatus.RUNNING
 
 

@@ -176,7 +176,7 @@ def test_a_keeper_that_fails_says_so_and_leaves_nobody_behind(jobs: Jobs) -> Non
 
     assert ended.end is not None
     assert (ended.status, ended.end.cause, ended.end.proof) == (JobStatus.FAILED, "error", "proved")
-    assert "its keeper failed" in ended.end.error and "Input/output error" in ended.end.error
+    assert "its supervisor failed" in ended.end.error and "Input/output error" in ended.end.error
     assert marked("sleep\x009404.5") == []
 
 

@@ -42,7 +42,7 @@ def start_job(home: str | Path, script: str, *, cap: int = 100_000_000, silent: 
 
 
 def wait_for_end(folder: JobPaths) -> dict[str, object]:
-    """What `end.json` says, as soon as its keeper is gone too."""
+    """What `end.json` says, as soon as its supervisor is gone too."""
     until(lambda: os.path.exists(folder.end), timeout=30, what=f"the end of {folder.id}")
     until(lambda: supervisor_pid(folder) is None, timeout=30, what=f"the end of the keeper of {folder.id}")
     found: dict[str, object] = json.loads(Path(folder.end).read_bytes())

@@ -43,7 +43,7 @@ def test_one_that_leaves_without_a_word_did_not_complete(jobs: Jobs) -> None:
 
     assert ended.end is not None
     assert (ended.status, ended.end.cause, ended.end.exit_code) == (JobStatus.FAILED, "error", 0)
-    assert "without saying how" in ended.end.error
+    assert "without reporting a result" in ended.end.error
 
 
 @pytest.mark.req("B-07", "O-08")
@@ -124,4 +124,4 @@ def test_its_program_says_what_it_is_for_to_whoever_starts_it_by_hand() -> None:
         check=False,
     )
 
-    assert (ran.returncode, "started by a job's keeper" in ran.stderr) == (2, True)
+    assert (ran.returncode, "started by a job's supervisor" in ran.stderr) == (2, True)

@@ -160,7 +160,7 @@ def _agent_activity(facts: Mapping[str, object]) -> str:
 
 def _teammate_activity(facts: Mapping[str, object]) -> str:
     if facts.get("awaitsApproval") is True:
-        return "waits for a word on its plan"
+        return "waits for approval of its plan"
     if facts.get("isIdle") is True:
         return "idle"
     for raw in reversed(as_list(facts.get("messages")) or []):

@@ -124,7 +124,7 @@ def send_control(home: str, job_id: str, wish: dict[str, object], *, timeout: fl
     if job.is_final or not write_control(folder, {**wish, "token": token}):
         ended = wait(home, job_id, 1.0)
         if not ended.is_final:
-            raise Busy(f"job {job_id}", "its keeper, which does not listen", 1.0)
+            raise Busy(f"job {job_id}", "its supervisor, which does not read requests", 1.0)
         from taskyard.jobs.query import latest_resume
 
         raise JobEnded(ended.id, ended.status.value, latest_resume(home, ended.id))
@@ -226,10 +226,10 @@ def wait_reply(folder: JobPaths, token: str, timeout: float) -> bool:
             if not is_kept:
                 job = read_job(folder.home, folder.id)
                 if not job.is_final:  # resumable: the new supervisor has not read the request
-                    raise Busy(f"job {folder.id}", "its keeper, which was killed just now", timeout)
+                    raise Busy(f"job {folder.id}", "its supervisor, which was just killed", timeout)
                 raise JobEnded(folder.id, job.status.value)
             if left <= 0:
-                raise Busy(f"job {folder.id}", "its keeper, which does not answer", timeout)
+                raise Busy(f"job {folder.id}", "its supervisor, which does not respond", timeout)
             feed.wait(left)
             feed.changed()
     finally:

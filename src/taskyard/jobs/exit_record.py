@@ -250,7 +250,7 @@ def resolve_end(folder: JobPaths, end: End) -> End:
     if isinstance(error, str) and error:
         return end._replace(cause="error", error=error)
     if end.exit_code == 0 and known.get(_DONE_KEY) is not True:
-        return end._replace(cause="error", error="it ended without saying how its work went")
+        return end._replace(cause="error", error="it ended without reporting a result")
     return end
 
 

@@ -119,7 +119,7 @@ class InProcessJob:
 
     def _judged(self, work: asyncio.Task[Outcome]) -> End:
         if not work.done():
-            return self._stopped.result()._replace(proof="best_effort", error="its code does not let itself be stopped")
+            return self._stopped.result()._replace(proof="best_effort", error="its code ignores cancellation")
         outcome = Outcome(error="it was cancelled by its own code")
         with contextlib.suppress(asyncio.CancelledError):
             error = work.exception()
@@ -164,7 +164,7 @@ class InProcessJob:
             case {"do": "stop"}:
                 grace = wish.get("grace")
                 self._grace = float(grace) if isinstance(grace, (int, float)) and grace >= 0 else self._grace
-                self._stop(End("stopped", by=str(wish.get("by") or "somebody")))
+                self._stop(End("stopped", by=str(wish.get("by") or "another process")))
                 return True
             case {"do": "pause"}:
                 return self._pause(on=True)

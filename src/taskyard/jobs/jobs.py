@@ -102,7 +102,7 @@ class Jobs:
             window=window,
         )
         if is_in_process(request):
-            raise UsageError(f"A {spec.type} lives inside a program with an event loop: use `taskyard.open_async`.")
+            raise UsageError(f"A {spec.type} needs a program with an event loop: use `taskyard.open_async`.")
         if before is not None:
             before(str(request["id"]))
         if self._starter.alone:

@@ -70,10 +70,10 @@ def decode_notice(path: str, data: bytes, *, redelivered: bool = False) -> Notic
         raise Damaged(path, "it is not JSON") from error
     news = as_object((body or {}).get("news"))
     if news is None:
-        raise Damaged(path, "it holds no news")
+        raise Damaged(path, "it holds no notice")
     notice = from_payload(news)
     if notice is None:
-        raise Damaged(path, "its news has no id, no job or no summary")
+        raise Damaged(path, "its notice has no id, no job or no summary")
     return notice._replace(redelivered=redelivered)
 
 

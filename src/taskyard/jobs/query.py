@@ -84,7 +84,7 @@ def ensure_supervisor(folder: JobPaths, record: Mapping[str, object]) -> str:
     resume_fields = as_object(record.get("resumes")) or {}
     missing = [str(name) for name in as_list(resume_fields.get("env")) or [] if not os.environ.get(str(name))]
     if missing:
-        return f"nobody follows it: ${missing[0]} is not set here"
+        return f"no process follows it: ${missing[0]} is not set here"
     from taskyard.storage.locks import RangeLock
 
     try:
@@ -95,7 +95,7 @@ def ensure_supervisor(folder: JobPaths, record: Mapping[str, object]) -> str:
 
                 start_supervisor(_build_request(folder, record, resume_fields))
     except (StorageError, Busy) as error:
-        return f"nobody follows it: {error}"
+        return f"no process follows it: {error}"
     return ""
 
 
@@ -141,7 +141,7 @@ _UNREADABLE = End("error", error="how it ended cannot be read", proof="best_effo
 _UNKNOWN = "(its record cannot be read)"
 
 #: Stands for an end that cannot be written: the disk is full or read-only.
-_UNWRITTEN = End("lost", error="its keeper is gone", proof="best_effort")
+_UNWRITTEN = End("lost", error="its supervisor is gone", proof="best_effort")
 
 
 def read_job(home: str, job_id: str) -> Job:
@@ -181,9 +181,9 @@ def find_damage(home: str) -> Iterator[Damaged | StorageError]:
             if not job_exists(folder):
                 continue
             if _read_record(folder) is None and job_exists(folder):
-                yield Damaged(folder.record, "it does not say what the job is")
+                yield Damaged(folder.record, "it does not describe the job")
             if _read_end(folder) is _UNREADABLE:
-                yield Damaged(folder.end, "it does not say how the job ended")
+                yield Damaged(folder.end, "it does not record how the job ended")
         except StorageError as error:
             yield error
 
@@ -260,7 +260,7 @@ def _read_current(folder: JobPaths, *, include_ended: bool = True) -> Job | None
             return _ended_job(folder, end, include_ended=include_ended)
         record = _read_record(folder)
         if record is None:
-            raise Damaged(folder.record, "it does not say what the job is, and nobody keeps it")
+            raise Damaged(folder.record, "it does not describe the job, and no supervisor runs")
         if "resumes" in record and is_resumable(folder, record):
             return _resumed_job(folder, record)
         _recover(folder, record)

@@ -262,7 +262,7 @@ class SupervisorWatcher:
 
     def __enter__(self) -> SupervisorWatcher:
         self._wake, self._tell = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
-        threading.Thread(target=self._sleep, name="taskyard-deaths", daemon=True).start()
+        threading.Thread(target=self._sleep, name="taskyard-pidfds", daemon=True).start()
         return self
 
     def __exit__(self, *_: object) -> None:

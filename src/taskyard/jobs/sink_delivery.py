@@ -68,7 +68,7 @@ def deliver(path: str) -> list[str]:
     home = os.path.dirname(os.path.dirname(os.path.abspath(path)))
     data = files.read(path)
     if data is None:
-        raise NotFound(f"No news in {path}.")
+        raise NotFound(f"No notice in {path}.")
     os.unlink(path)  # at most once: after a crash the notice is still in its outbox
     try:
         body = as_object(json.loads(data)) or {}
@@ -76,7 +76,7 @@ def deliver(path: str) -> list[str]:
         body = {}
     notice = from_payload(as_object(body.get("news")) or {})
     if notice is None:
-        raise NotFound(f"No news in {path}.")
+        raise NotFound(f"No notice in {path}.")
     failed: list[str] = []
     for name, act in _local_sinks(load_sinks(), notice, str(body.get("terminal") or "")):
         try:

@@ -117,7 +117,7 @@ class SupervisorServer:
                     except OSError as error:
                         self._let_go()  # the server was killed: its supervisors still run, and a new server replaces it
                         if not first:
-                            raise StorageError("the keepers' server", error.strerror or str(error)) from error
+                            raise StorageError("the supervisor server", error.strerror or str(error)) from error
         finally:
             os.close(wanted)
             os.close(theirs)
@@ -228,7 +228,7 @@ def check_reply(said: bytes) -> None:
     try:
         answer = json.loads(said)
     except ValueError:
-        raise StorageError("the keeper", "it ended before the job was there") from None
+        raise StorageError("the supervisor", "it exited before the job was created") from None
     if "error" in answer:
         raise StorageError(str(answer["path"]), str(answer["error"]), advice=str(answer["advice"]))
 

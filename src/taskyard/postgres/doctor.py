@@ -69,7 +69,7 @@ class PostgresDoctor:
         except SchemaMismatch as error:
             yield Finding("other-schema", where, str(error), "`taskyard db upgrade`, or the version that made them")
         except (StoreAway, StorageError) as error:
-            yield Finding("unreachable", where, str(error), "`taskyard db status` tells more")
+            yield Finding("unreachable", where, str(error), "`taskyard db status` shows more")
 
     def _clock_findings(self) -> Iterator[Finding]:
         began = now_ms()
@@ -85,7 +85,7 @@ class PostgresDoctor:
     def _list_findings(self) -> Iterator[Finding]:
         listing = self._lists.look(self._store.name)
         for damaged in listing.damaged:
-            fix = f"mend its row in taskyard.task, or see `taskyard task log {damaged.file}` for how it was"
+            fix = f"fix its row in taskyard.task, or see `taskyard task log {damaged.file}` for how it was"
             yield Finding("damaged-task", self._place(damaged.file), f"{damaged.why}.", fix, damaged.file)
         tasks = {task.id: task for task in listing}
         there = {*tasks, *(damaged.file for damaged in listing.damaged)}
@@ -99,7 +99,7 @@ class PostgresDoctor:
     def _dead_holders(self, tasks: Mapping[str, Task]) -> Iterator[Finding]:
         rows = self._database.ask("SELECT unnest(dead_in(id)) FROM list WHERE name = %s", [self._store.name])
         for task in (tasks[str(number)] for (number,) in rows if str(number) in tasks):
-            why = f"#{task.id} is held by {task.owner}, of whom nothing was heard for too long."
+            why = f"#{task.id} is held by {task.owner}, which has not responded for too long."
             yield Finding("dead-holder", self._place(task.id), why, "puts it back into the pool", task.id)
 
     def _low_mark(self) -> Iterator[Finding]:

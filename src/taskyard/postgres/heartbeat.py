@@ -89,7 +89,7 @@ class Heartbeat:
             self._kept[instance] = float(silence)
             self._due = min(self._due, sent + silence / 3)
             if self._thread is None:
-                self._thread = threading.Thread(target=self._beat, name="taskyard-heart", daemon=True)
+                self._thread = threading.Thread(target=self._beat, name="taskyard-heartbeat", daemon=True)
                 self._thread.start()
             self._changed.notify_all()
 

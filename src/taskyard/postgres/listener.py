@@ -109,7 +109,7 @@ class PgListener:
             self._heard.add(channel)
             if self._thread is None:
                 self._wake = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
-                self._thread = threading.Thread(target=self._listen, name="taskyard-ear", daemon=True)
+                self._thread = threading.Thread(target=self._listen, name="taskyard-pg-listen", daemon=True)
                 self._thread.start()
             else:
                 self._nudge()

@@ -174,7 +174,7 @@ class PostgresTeamStore:
             now = rule(was)
             if now == was or self._replaced(team, version, now):
                 return now
-        raise Busy(self._where(team), "others, who change it again and again", waited)
+        raise Busy(self._where(team), "other processes that keep changing it", waited)
 
     def _replaced(self, team: str, version: int, now: Team | None) -> bool:
         body = None if now is None else agents_teams.encode_team(now).decode("ascii")

@@ -119,7 +119,7 @@ class FakeBackend:
                 host, _, port = file.read().strip().rpartition(":")
             return host, int(port)
         except (OSError, ValueError) as error:
-            advice = f"nobody serves {self._folder}; `python -m taskyard.testing.fake_remote {self._folder}` does"
+            advice = f"no server for {self._folder}; `python -m taskyard.testing.fake_remote {self._folder}` does"
             raise RemoteAway(self._name, advice) from error
 
 

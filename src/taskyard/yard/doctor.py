@@ -35,7 +35,7 @@ def check_teams(home: str) -> Iterator[Finding]:
     except StorageError as error:
         damaged = [Damaged(error.path, error.why)]
     for one in damaged:
-        yield Finding("damaged-record", one.file, f"The team in it cannot be read: {one.why}.", "mend it, or remove it")
+        yield Finding("damaged-record", one.file, f"The team in it cannot be read: {one.why}.", "fix it, or remove it")
 
 
 def check_claude(claude: str) -> Iterator[Finding]:
@@ -46,7 +46,7 @@ def check_claude(claude: str) -> Iterator[Finding]:
             team = teams.read_claude_team(claude, name)
         except Damaged as error:
             why = f"Who is in team {name!r} cannot be read: {error.why}. Only members of ours get mail there."
-            fix = f"{_CLAUDE_OWNED}: mend it by hand, or end the team in Claude Code and remove its folder"
+            fix = f"{_CLAUDE_OWNED}: fix it by hand, or end the team in Claude Code and remove its folder"
             yield Finding("damaged-claude-team", error.file, why, fix)
         yield from _check_inboxes(f"{teams.team_folder(claude, name)}/inboxes", team)
 
@@ -63,7 +63,7 @@ def _check_inboxes(folder: str, team: ClaudeTeam | None) -> Iterator[Finding]:
         for error in claude_mail.check_inbox(f"{folder}/{file}", entries=not is_theirs):
             why = f"Mail of {agent!r} in it cannot be read: {error.why}. It is left as it is."
             fix = (
-                f"{_CLAUDE_OWNED}: mend it by hand, or move it away while Claude Code does not run; a new one is begun"
+                f"{_CLAUDE_OWNED}: fix it by hand, or move it away while Claude Code does not run; a new one is created"
             )
             yield Finding("damaged-claude-inbox", error.file, why, fix)
 
@@ -90,7 +90,7 @@ def doctor(
         yield from _check_jobs()
         yield from _check_supervisors()
         for problem in load_hooks(current_project_root()).problems:
-            yield Finding("hooks", problem.file, problem.text, "mend it; the other hooks are in force")
+            yield Finding("hooks", problem.file, problem.text, "fix it; the other hooks are in force")
 
     folder, name = config.resolve_tasks_dir(tasks_dir), config.list_name(list)
     chosen = choose_store(None, has_folder=tasks_dir is not None, settings=settings)
@@ -153,7 +153,7 @@ def _check_sinks() -> Iterator[Finding]:
         load_sinks()
     except (BadValue, Damaged) as error:
         file = os.path.join(config.config_folder(os.environ), "config.toml")
-        yield Finding("settings", file, str(error), "mend it, or TASKYARD_SINKS_…; until then no sink is told")
+        yield Finding("settings", file, str(error), "fix it, or TASKYARD_SINKS_…; until then no sink gets notices")
 
 
 def _load_settings() -> tuple[config.Settings, Finding | None]:
@@ -162,4 +162,4 @@ def _load_settings() -> tuple[config.Settings, Finding | None]:
         return config.load_settings(), None
     except (BadValue, Damaged) as error:
         file = os.path.join(config.config_folder(os.environ), "config.toml")
-        return config.Settings(), Finding("settings", file, str(error), "mend it; until then nothing else works")
+        return config.Settings(), Finding("settings", file, str(error), "fix it; until then nothing else works")

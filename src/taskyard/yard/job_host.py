@@ -40,7 +40,7 @@ def main() -> int:
     try:
         context = context_from_env(YardServices())
     except KeyError:
-        sys.stderr.write("This program is started by a job's keeper. See `taskyard run --help`.\n")
+        sys.stderr.write("This program is started by a job's supervisor. See `taskyard run --help`.\n")
         return 2
     kernel.set_parent_death_signal(signal.SIGTERM)
     if supervisor_pid(JobPaths(context.home, context.id)) is None:

@@ -210,7 +210,7 @@ def test_a_job_ends_with_the_living_agent_it_was_started_for(words: list[str]) -
         agent.kill()
         agent.communicate()
 
-    assert ended(here["id"])["stopped_by"] == "its starter's end"
+    assert ended(here["id"])["stopped_by"] == "its starter's exit"
 
 
 @pytest.mark.req("B-10")

@@ -64,7 +64,7 @@ def test_a_place_that_works_says_what_it_is(place: FakePlace) -> None:
         (Remote("x", "fake", url="http://"), "bad_url", "names no host", "http://host"),
         (Remote("x", "fake", url="http://h:99999"), "bad_url", "no URL", "http://host"),
         (Remote("x", "fake", url="http://ada:pw@h"), "bad_url", "a password", "token_env"),
-        (Remote("x", "fake", url="file:///nowhere"), "away", "nobody serves /nowhere", "x runs"),
+        (Remote("x", "fake", url="file:///nowhere"), "away", "no server for /nowhere", "x runs"),
         (Remote("x", "fake", url="file:///x", token_env="NO_SUCH"), "token_unset", "$NO_SUCH is not set", "export"),
     ],
 )
@@ -102,7 +102,7 @@ def test_a_port_at_which_nobody_listens_is_told_as_that() -> None:
         pass
     found = checked(Remote("x", "knock", url=f"http://{at}"))
 
-    assert (found.problem, found.is_away, found.said) == ("connection_refused", True, f"nobody listens at {at}")
+    assert (found.problem, found.is_away, found.said) == ("connection_refused", True, f"no server listens at {at}")
 
 
 @pytest.mark.req("X-02")

@@ -114,7 +114,7 @@ def test_of_a_machine_that_is_away_the_error_says_which_and_what_to_do(forge: Ma
     assert "disconnected" in desk.run("ps").out
     refused = desk.run("stop", job.id)
     assert refused.code == 75
-    assert "'forge', of which nothing was heard for 95 s. Nothing was done." in refused.err
+    assert "'forge', which has not responded for 95 s. Nothing was done." in refused.err
     assert "`taskyard relay` over there" in refused.err
     assert desk.run("logs", job.id, "--json").error["code"] == "host_away"
     own = desk.jobs().start(Shell("sleep 60"))

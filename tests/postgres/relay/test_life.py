@@ -214,7 +214,7 @@ def test_a_job_that_is_gone_from_its_machine_is_lost(forge: Machine, desk: Machi
     ensure_relay(forge.home, forge.address)
 
     end = desk.jobs().wait(job.id, timeout=10).end
-    assert end is not None and (end.cause, end.error) == ("lost", "its machine knows nothing of it any more")
+    assert end is not None and (end.cause, end.error) == ("lost", "its host no longer knows it")
 
 
 def test_a_stream_of_events_that_begins_anew_is_forwarded_on(forge: Machine) -> None:

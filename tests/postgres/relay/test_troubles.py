@@ -20,7 +20,7 @@ pytestmark = pytest.mark.req("X-01")
         NoInput("b3k9x0q2m", "takes no input", "Start it with --stdin."),
         OutputGone("b3k9x0q2m", status="failed", cause="exited", exit_code=3),
         errors.JobNotFound("b3k9x0q2m", nearest=["b3k9x0q2n"]),
-        errors.Busy("job b3k9x0q2m", "its keeper", 1.0),
+        errors.Busy("job b3k9x0q2m", "its supervisor", 1.0),
     ],
 )
 def test_an_error_keeps_its_class_words_and_facts(error: TaskyardError) -> None:

@@ -158,7 +158,7 @@ def test_jobs_of_a_connection_end_with_it() -> None:
     job = Jobs(home()).wait(job_id, timeout=20)
 
     assert job.end is not None
-    assert (job.end.cause, job.end.by, job.end.proof) == ("stopped", "its starter's end", "proved")
+    assert (job.end.cause, job.end.by, job.end.proof) == ("stopped", "its starter's exit", "proved")
 
 
 @pytest.mark.req("T-05")

@@ -219,11 +219,11 @@ def resume_fields(home: str, job_id: str, prompt: str) -> dict[str, object]:
     if job.type != "local_agent":
         raise Conflict(f"{job.id} is no agent: it is a {job.type}.")
     if not job.is_final:
-        raise Conflict(f"Agent {job.id} is still at work: `taskyard send {job.id} TEXT` tells it something.")
+        raise Conflict(f"Agent {job.id} is still running: `taskyard send {job.id} TEXT` sends it a message.")
     folder = JobPaths(home, job.id)
     arguments = as_object((read_json(folder.arguments) or {}).get("arguments"))
     if arguments is None or not os.path.lexists(folder.transcript):
-        raise Conflict(f"What agent {job.id} was asked and said is no longer known: `taskyard gc` took it.")
+        raise Conflict(f"The transcript of agent {job.id} was removed by `taskyard gc`.")
     fields: dict[str, object] = {name: arguments.get(name) for name in _INHERITED_FIELDS}
     fields |= {"command": tuple(arguments.get("command") or ()), "cwd": _cwd(folder), "resumes": job.id}  # type: ignore[arg-type]  # words, by `wanted`
     fields["permissions"] = arguments.get("permissions") or ""  # jobs of earlier versions have none

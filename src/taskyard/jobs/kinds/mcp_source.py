@@ -185,7 +185,7 @@ class _Listener:
         async with client.listen(resource_subscriptions=self._wish.resources) as stream:
             granted = stream.honored.resource_subscriptions or []
             if refused := [uri for uri in self._wish.resources if uri not in granted]:
-                raise SourceLost(f"its server does not tell of changes of {escape_control(refused[0])}")
+                raise SourceLost(f"its server does not report changes of {escape_control(refused[0])}")
             self._began()
             try:
                 async for event in stream:

@@ -71,12 +71,12 @@ def resume_fields(home: str, job_id: str, prompt: str) -> dict[str, object]:
     """
     job = read_job(home, job_id)
     if job.type != "remote_agent":
-        raise Conflict(f"{job.id} is no agent elsewhere: it is a {job.type}.")
+        raise Conflict(f"{job.id} is not a remote agent: it is a {job.type}.")
     if not job.is_final:
-        raise Conflict(f"{job.id} is followed already: `taskyard send {job.id} TEXT` tells it something.")
+        raise Conflict(f"{job.id} is followed already: `taskyard send {job.id} TEXT` sends it a message.")
     session, remote = as_text(job.facts.get("sessionId")), as_text(job.facts.get("remote"))
     if not session or not remote:
-        raise Conflict(f"{job.id} never had a session, or that is no longer known.")
+        raise Conflict(f"{job.id} never had a session, or its record was removed.")
     arguments = as_object((read_json(JobPaths(home, job.id).arguments) or {}).get("arguments")) or {}
     metadata = as_object(job.facts.get("remoteTaskMetadata")) or {}
     return {
@@ -255,7 +255,7 @@ async def stop_session(
     session = sidecar.place.session
     if not session:
         if sidecar.may_have_begun:
-            context.tell(**{STOP_ERROR: f"whether it had begun at {name} is not known"})
+            context.tell(**{STOP_ERROR: f"whether it had started at {name} is unknown"})
         else:
             context.tell(**{STOP_CONFIRMED: True})
         return
@@ -273,7 +273,7 @@ async def stop_session(
             context.tell(**{STOP_CONFIRMED: True, "disconnected": None, "needsInput": False})
             return
         await asyncio.sleep(_POLL_INTERVAL)
-    context.tell(**{STOP_ERROR: f"it may go on at {name}: {why}"})
+    context.tell(**{STOP_ERROR: f"it may still run at {name}: {why}"})
 
 
 #: Bytes of the output's tail in which the answer is searched, and characters of it that are kept.
@@ -318,7 +318,7 @@ class Sidecar:
         }
         found = read_json(self._path)
         if found is None and files.read(self._path) is not None:
-            raise Damaged(self._path, "it does not say where the session is")
+            raise Damaged(self._path, "it does not name the session")
         self.may_have_begun = found is not None  #: whether a session may exist at the remote
         self.place = _parse_position(found or {}) if found is not None else SessionPosition(spec.session or "")
 
@@ -468,7 +468,7 @@ class SessionFollower:
             self._show(seen)
         except (OSError, StorageError) as error:  # possibly a full disk: the remote keeps the output meanwhile
             self._appender = OutputAppender(self._context, self._sidecar)
-            await self._back_off(RemoteCallError(f"what it says cannot be written here: {error_text(error)}"))
+            await self._back_off(RemoteCallError(f"its output cannot be written here: {error_text(error)}"))
             return None
         self._quiet = 0 if seen.text else self._quiet + 1
         return seen
@@ -496,7 +496,7 @@ class SessionFollower:
             return Outcome(find_result(self._spec.remote_task_type, seen.result, self._context))
         why = {RemoteState.STOPPED: f"it was stopped at {self._spec.remote}"}.get(seen.state, "Unknown error")
         if seen.state is RemoteState.LOST:
-            why = f"{self._spec.remote} knows nothing of session {self._sidecar.place.session} any more"
+            why = f"{self._spec.remote} does not know session {self._sidecar.place.session}"
             return Outcome(error=f"{why}: {seen.error}" if seen.error else why)
         return Outcome(seen.result, seen.error or why)
 
@@ -519,7 +519,7 @@ class SessionFollower:
                 await self._line.ask(_send_call(place.session, text))
             except RemoteCallError as trouble:
                 if trouble.refused:
-                    self._context.notify(f"It could not be told {text[:200]!r}: {trouble.why}", what="Not taken")
+                    self._context.notify(f"It refused the message {text[:200]!r}: {trouble.why}", what="Not taken")
                     continue
                 self._sidecar.save(unsent=(text, *self._sidecar.place.unsent))
                 await self._back_off(trouble)

@@ -278,10 +278,10 @@ def _no_interface(remote: str, card: AgentCard, elsewhere: list[str]) -> RemoteR
     places = sorted({place for place in elsewhere if place})
     if places:
         advice = f'If that is right, say so: `interface = "{places[0]}"` in [remotes.{remote}].'
-        return RemoteRefused(remote, f"its card leads elsewhere: {', '.join(places[:3])}", advice)
+        return RemoteRefused(remote, f"its agent card names another host: {', '.join(places[:3])}", advice)
     spoken = sorted({_shorten(way.protocol_binding) for way in card.supported_interfaces})
-    why = f"it speaks {', '.join(spoken[:5])}" if spoken else "its card names no way in"
-    return RemoteRefused(remote, f"{why}; needed is {' or '.join(BINDINGS)}")
+    why = f"it supports {', '.join(spoken[:5])}" if spoken else "its agent card names no interface"
+    return RemoteRefused(remote, f"{why}; required is {' or '.join(BINDINGS)}")
 
 
 def _shorten(text: str) -> str:
@@ -345,7 +345,7 @@ class ErrorMapper:
         if status in _RETRY_STATUSES or status >= 500:
             return RemoteAway(self._remote, f"it answers with HTTP {status}")
         if status in (401, 403):
-            why = "it does not take the token" if self._token else "it wants a token"
+            why = "it rejects the token" if self._token else "it requires a token"
             return self.refused(f"{why} (HTTP {status})", f"See token_env in [remotes.{self._remote}].")
         if response.is_redirect:
             where = url_origin(response.headers.get("location", "")) or "another path"
@@ -472,8 +472,8 @@ _MAX_POLL_CHARS = 8_000_000
 
 #: Errors of a task that ended without a message.
 _DEFAULT_ERRORS = {
-    TaskState.TASK_STATE_FAILED: "it failed, and does not say why",
-    TaskState.TASK_STATE_REJECTED: "it rejected the task, and does not say why",
+    TaskState.TASK_STATE_FAILED: "it failed, without giving a reason",
+    TaskState.TASK_STATE_REJECTED: "it rejected the task, without giving a reason",
 }
 
 
@@ -599,7 +599,7 @@ class A2aBackend:
                 try:
                     task = await self._task(client, session, builder)
                 except TaskNotFoundError:
-                    return PollResult(RemoteState.LOST, cursor, error=f"{self._name} knows nothing of task {session}")
+                    return PollResult(RemoteState.LOST, cursor, error=f"{self._name} does not know task {session}")
                 if not builder.hear(task):
                     return builder.seen(task)
 
@@ -684,7 +684,7 @@ class A2aBackend:
     def _checked(self, task: str) -> str:
         """Check a task id, which becomes part of URLs."""
         if not 0 < len(task) <= _MAX_ID_CHARS or not task.isprintable() or set(task) & set("/?#%\\") or task[0] in "=.":
-            raise self._faults.refused("the id of its task cannot be one")
+            raise self._faults.refused("its task id is not valid")
         return task
 
 

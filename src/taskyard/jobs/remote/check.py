@@ -70,7 +70,7 @@ async def check(remote: Remote) -> CheckResult:
         if url is not None and url.hostname:
             await _check_connection(remote.name, url)
         if not hasattr(backend, "probe"):
-            return found._replace(said="set up; its backend cannot tell whether it is there")
+            return found._replace(said="set up; its backend cannot test the connection")
         try:
             prober: Probeable = cast("Probeable", backend)
             said = await asyncio.wait_for(prober.probe(), CHECK_TIMEOUT)
@@ -121,11 +121,11 @@ async def _check_connection(name: str, url: SplitResult) -> None:
         advice = "Is it spelt right, and is this machine in its network?"
         raise _CheckFailure("no_such_host", f"{host} is not known here: {error.strerror or error}", advice) from error
     except ssl.SSLError as error:
-        advice = "Write http:// if it does not speak TLS; else have its certificate known to this machine."
+        advice = "Write http:// if it does not use TLS; else make this machine trust its certificate."
         raise _CheckFailure("tls", f"{host}:{port} cannot be trusted: {error.reason or error}", advice) from error
     except ConnectionRefusedError as error:
         advice = f"Does it run? Does it listen on port {port}, and not on its own machine alone?"
-        raise _CheckFailure("connection_refused", f"nobody listens at {host}:{port}", advice) from error
+        raise _CheckFailure("connection_refused", f"no server listens at {host}:{port}", advice) from error
     except TimeoutError as error:
         advice = "Is a firewall between here and there?"
         raise _CheckFailure("timeout", f"{host}:{port} did not answer within {CHECK_TIMEOUT:.0f} s", advice) from error
@@ -153,7 +153,7 @@ def _to_failure(remote: Remote, error: Exception) -> _CheckFailure:
             else str(error).removeprefix(error.fact).strip()
         )
         return _CheckFailure(
-            "token_unset" if unset else "refused", error.why, advice or "See what it takes: its own log."
+            "token_unset" if unset else "refused", error.why, advice or "Its own log shows the reason."
         )
     if isinstance(error, TimeoutError):
         return _CheckFailure(

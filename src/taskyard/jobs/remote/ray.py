@@ -66,7 +66,7 @@ _REDACTED = "…"
 _NOT_RAY = "The url must be that of Ray's dashboard, such as http://head.example:8265."
 _CREDENTIALS = (
     "A cluster started with RAY_AUTH_MODE=token takes its token as `Authorization: Bearer`: "
-    "token_env or token_keyring of the remote says where it is, `ray get-auth-token` tells it."
+    "token_env or token_keyring of the remote names where it is stored, `ray get-auth-token` prints it."
 )
 
 
@@ -97,7 +97,7 @@ class DashboardResponse:
             found = None
         if found is None:
             kind = self._response.headers.get("content-type", "something unnamed")
-            raise self._dashboard.refused(f"its answer ({kind}) is none that Ray gives", _NOT_RAY)
+            raise self._dashboard.refused(f"its answer ({kind}) is not one of Ray's", _NOT_RAY)
         return found
 
     async def text(self) -> str:
@@ -179,7 +179,7 @@ class DashboardClient:
     def _check(self, response: httpx.Response) -> None:
         status = response.status_code
         if status in (401, 403):
-            why = "it wants a token" if status == 401 and not self._token else "it does not take the token"
+            why = "it requires a token" if status == 401 and not self._token else "it rejects the token"
             raise self.refused(f"{why} (HTTP status {status})", _CREDENTIALS)
         if response.is_redirect or 300 <= status < 400:
             where = response.headers.get("location", "elsewhere")
@@ -239,9 +239,7 @@ _SETTING_UP = re.compile(rb"[^\n]{1,100} -- Runtime env is setting up\.\n")
 _CURSOR = re.compile(r"([0-9]{1,18})-([0-9a-f]{8})(\+end)?")
 
 _LOG_REPLACED = "[taskyard: the log on the cluster is another one now; it follows from its beginning]\n"
-_LOG_TRUNCATED = (
-    "[taskyard: the log is too long to be followed; its last lines, all of it is told by `ray job logs {}`]\n"
-)
+_LOG_TRUNCATED = "[taskyard: the log is too long to be followed; its last lines, `ray job logs {}` shows all of it]\n"
 
 
 class LogCursor(NamedTuple):
@@ -429,7 +427,7 @@ def build_request(work: Work, remote: Remote) -> dict[str, object]:
     command = work.command or remote.command
     if not command.strip():
         advice = f'Give one, or set it: command = "…" in [remotes.{remote.name}].'
-        raise RemoteRefused(remote.name, "nothing says which program does the work", advice)
+        raise RemoteRefused(remote.name, "no command is set", advice)
     ours = {**work.env, PROMPT_VARIABLE: work.prompt}
     _check_env(ours, remote.name)
     protected = {name: value for name, value in ours.items() if "$" in value}
@@ -492,10 +490,9 @@ _NODE_TIMEOUT = "10"
 _MAX_MESSAGE_CHARS = 2000
 
 _JOB_UNKNOWN = (
-    "its head was restarted, which forgets every job, or somebody deleted this one there; "
-    "whether it still runs cannot be told"
+    "its head was restarted, which loses all jobs, or this job was deleted there; whether it still runs is unknown"
 )
-_NODE_GONE = "its node is gone, and with it what was said after the last look"
+_NODE_GONE = "its node is gone, and with it the output since the last poll"
 
 
 class _LogUnavailable(Exception):
@@ -523,7 +520,7 @@ class RayJob(NamedTuple):
         """The reason of a failure."""
         if self.state is not RemoteState.FAILED:
             return ""
-        return self.message or "it failed, and Ray does not say why"
+        return self.message or "it failed; Ray gives no reason"
 
     def about(self) -> dict[str, object]:
         """Return the further facts that Ray reports."""
@@ -627,9 +624,7 @@ class RayBackend:
     def _read_job(self, session: str, told: dict[str, object]) -> RayJob:
         status = as_text(told.get("status"))
         if status not in _STATES:
-            raise self._dashboard.refused(
-                f"it says of a job that it is {status[:40]!r}, which says nothing to Taskyard"
-            )
+            raise self._dashboard.refused(f"it reports an unknown job status, {status[:40]!r}")
         code = told.get("driver_exit_code")
         return RayJob(
             id=session,

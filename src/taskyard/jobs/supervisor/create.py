@@ -258,7 +258,7 @@ class RecoveredJobDir(JobDir):
             raise NotRecoverable
         record = exit_record.read_own_json(self.folder.record)
         if record is None or record.get("id") != self.folder.id:
-            raise StorageError(self.folder.record, "it does not say what the job is")
+            raise StorageError(self.folder.record, "it does not describe the job")
         return record
 
     def _open(self) -> None:

@@ -274,7 +274,7 @@ class SupervisorIO:
         if signal.SIGIO in numbers:
             loop.grew()
         if signal.SIGTERM in numbers:
-            loop.stop("stopped", by="SIGTERM to its keeper")
+            loop.stop("stopped", by="SIGTERM to its supervisor")
 
     def _handle_message(self, wish: dict[str, object], loop: CommandAttempt | IdleSupervisor) -> None:
         """Carry out one control message and record its result."""
@@ -282,7 +282,7 @@ class SupervisorIO:
         done: object = False
         if what == "stop":
             in_time = float(grace) if isinstance(grace, (int, float)) and 0 <= grace <= _MAX_POLL else None
-            who = by[:_MAX_NAME] if by and isinstance(by, str) else "somebody"
+            who = by[:_MAX_NAME] if by and isinstance(by, str) else "another process"
             loop.stop("stopped", by=who, grace=in_time)
             done = True
         elif what == "pause":

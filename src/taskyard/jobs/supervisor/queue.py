@@ -177,7 +177,7 @@ class IdleSupervisor:
     def on_starter_exit(self) -> None:
         """Stop if the starter has exited and the job must not outlive it."""
         if self._request.on_parent_exit == "kill":
-            self.stop("stopped", by="its starter's end")
+            self.stop("stopped", by="its starter's exit")
 
     def woken(self) -> None:
         """Check what may have changed: a deadline was reached or an event arrived."""

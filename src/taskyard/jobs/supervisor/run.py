@@ -59,7 +59,9 @@ def run_job(born: JobDir, request: JobRequest, *, settings: str) -> None:
     except Exception as error:  # record our own failure as well, and leave no process behind
         others = ChildJobs(born.folder)
         survivors, proof = kill_all(others.supervisors)
-        end = End("error", error=f"its keeper failed: {error}", survivors=tuple(survivors), kept=tuple(others.kept()))
+        end = End(
+            "error", error=f"its supervisor failed: {error}", survivors=tuple(survivors), kept=tuple(others.kept())
+        )
         end = end._replace(proof=proof, at=now_ms(), size=os.fstat(born.output).st_size)
     told = finish_job(born, end)
     queue.close()
@@ -294,7 +296,7 @@ def _confirm_stop(folder: JobPaths, end: End) -> End:
     known = read_json(folder.facts) or {}
     if known.get(STOP_CONFIRMED) is True:
         return end
-    why = as_text(known.get(STOP_ERROR)) or "nobody confirmed that its work elsewhere has ended"
+    why = as_text(known.get(STOP_ERROR)) or "the remote did not confirm that its work has ended"
     return end._replace(proof="best_effort", error=why)
 
 

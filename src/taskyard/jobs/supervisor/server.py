@@ -65,7 +65,7 @@ def serve(fd: int) -> NoReturn:
     """Fork a supervisor for each request until all clients have closed the socket."""
     os.environ.pop("LD_BIND_NOW", None)  # meant for this process only
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # exited supervisors are reaped by the kernel
-    kernel.set_process_name("taskyard-forker")
+    kernel.set_process_name("taskyard-supervisors")
     kernel.oom_kills()  # found once, inherited by all supervisors
     gc.collect()
     gc.freeze()  # so that no collection in a child touches shared pages
@@ -156,7 +156,7 @@ def _close_reply(answer: int) -> None:
 def _report_crash(error: BaseException) -> None:
     """Write the cause of a supervisor's crash to stderr."""
     try:
-        sys.stderr.write(f"taskyard keeper: {type(error).__name__}: {error}\n")
+        sys.stderr.write(f"taskyard supervisor: {type(error).__name__}: {error}\n")
         sys.stderr.flush()
     except (OSError, ValueError):
         pass

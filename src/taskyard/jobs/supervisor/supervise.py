@@ -140,7 +140,7 @@ class CommandAttempt:
     def on_starter_exit(self) -> None:
         """Handle the exit of the process that started this job."""
         if self._request.on_parent_exit == "kill":
-            self.stop("stopped", by="its starter's end")
+            self.stop("stopped", by="its starter's exit")
         elif not self._born.record.get("isBackgrounded"):
             self._born.change(isBackgrounded=True)  # no process watches it any more: send a notice when it exits
 

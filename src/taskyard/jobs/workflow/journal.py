@@ -90,7 +90,7 @@ class Run:
         for entry in reversed(self.entries()):
             if entry.get("do") == "workflow" and (found := as_object(entry.get("wanted"))) is not None:
                 return found
-        raise Damaged(self.path, "it does not say what the workflow is")
+        raise Damaged(self.path, "it does not describe the workflow")
 
     def jobs(self) -> list[str]:
         """Return the jobs that worked on the run, in order."""
@@ -173,7 +173,7 @@ def find_run(home: str, job_id: str) -> tuple[Run, dict[str, object]]:
         raise BadValue("The job", job_id, f"a workflow, or a run of one; it is a {job.type}")
     arguments = as_object((read_json(JobPaths(home, job_id).arguments) or {}).get("arguments"))
     if arguments is None:
-        raise Conflict(f"What the workflow {job_id} was is no longer known: `taskyard gc` took it. Run its file again.")
+        raise Conflict(f"The definition of workflow {job_id} was removed by `taskyard gc`. Run its file again.")
     if is_job_id(earlier := arguments.get("resumes")):
         run = Run(home, earlier)
     return run, arguments

@@ -79,7 +79,7 @@ class WorkflowRunner:
         """Determine what became of the steps that were running when the run was interrupted."""
         over = [step_id for step_id, state in self._states.items() if state.is_over]
         if over:
-            self._say(f"goes on with the run {self._run.id}; not run again: {', '.join(over)}")
+            self._say(f"resumes run {self._run.id}; not run again: {', '.join(over)}")
         for step in self._workflow.steps:
             state = self._states[step.id]
             if state.status == RUNNING and state.job is not None:
@@ -88,7 +88,7 @@ class WorkflowRunner:
     async def _adopt(self, step: Step, job_id: str) -> None:
         job = await self._left(job_id)
         if job is not None and job.end is not None and job.end.cause not in INTERRUPTED:
-            self._say(f"{step.id}: had ended as {job_id}, unnoticed")
+            self._say(f"{step.id}: had already ended as {job_id}")
             self._finish(step, job)
             return
         self._states[step.id] = StepState()
@@ -147,7 +147,7 @@ class WorkflowRunner:
     def _check_supervisor(self) -> None:
         """Cancel and write nothing if our supervisor was killed: another job may resume the run at any moment."""
         if supervisor_pid(JobPaths(self._context.home, self._context.id)) is None:
-            raise asyncio.CancelledError("the keeper of this workflow is gone")
+            raise asyncio.CancelledError("the supervisor of this workflow is gone")
 
     def _skip(self, step: Step, why: str) -> None:
         self._run.note("skip", step=step.id, why=why)

@@ -102,7 +102,7 @@ def _parse_rows(rows: Iterable[Sequence[object]]) -> Iterable[HostJob]:
 
 def _mark_disconnected(job: Job, silence: float) -> Job:
     """Return a job of an unreachable host in its last known state, marked as disconnected."""
-    why = {"since": now_ms() - round(silence * 1000), "why": f"nothing was heard of {job.host_name}"}
+    why = {"since": now_ms() - round(silence * 1000), "why": f"{job.host_name} does not respond"}
     return job._replace(is_disconnected=True, facts={**job.facts, "disconnected": why})
 
 

@@ -316,7 +316,7 @@ class Uploader:
 
 def _mark_lost(job: Job) -> Job:
     """Return the job as lost: nothing is left of it on its own host."""
-    end = End("lost", error="its machine knows nothing of it any more", proof="best_effort", at=now_ms())
+    end = End("lost", error="its host no longer knows it", proof="best_effort", at=now_ms())
     return job._replace(status=end.status, end=end)
 
 

@@ -122,7 +122,7 @@ class MessageReceiver:
         if message.task_id:
             return self._told(caller, message, text)
         with RangeLock(f"{self._tasks.home}/a2a.lock") as lock:
-            lock.take(0, timeout=_LOCK_TIMEOUT, what="the tasks of others")
+            lock.take(0, timeout=_LOCK_TIMEOUT, what="the tasks of A2A callers")
             begun = self._tasks.book.begun(caller, message.message_id)
             return begun or self._begin(caller, wish, text)
 
@@ -136,7 +136,7 @@ class MessageReceiver:
             return self._jobs.start(SkillJob(skill.agent(text), origin)).id
         except UsageError as error:  # an error of the skill's configuration, which the caller may not see
             _inbox_log.warning("The skill %s could not be started: %s", skill.name, error)
-            raise InternalError("This skill cannot work on the message; the log of the server says why.") from error
+            raise InternalError("This skill cannot work on the message; the server's log has the reason.") from error
 
     def _skill(self, wish: SendMessageRequest) -> Skill:
         """Return the requested skill: named in the metadata, if there are several."""
@@ -198,7 +198,7 @@ def message_text(parts: Iterable[Part]) -> str:
         elif part.HasField("data"):
             told.append(json.dumps(normalize_json(MessageToDict(part.data)), ensure_ascii=False))
         else:
-            raise ContentTypeNotSupportedError("Text and data are taken, files and addresses are not.")
+            raise ContentTypeNotSupportedError("Text and data are accepted, files and URLs are not.")
     return check_text("message", "\n".join(told), longest=LONGEST_PROMPT, allow_empty=False)
 
 
@@ -370,7 +370,7 @@ class A2aHandler(RequestHandler):
             stop = partial(control.stop, self._desk.tasks.home, [known.job.id], by=f"a2a caller {caller}")
             [stopped] = await self._desk.act(stop)
             if not stopped.job.is_final:
-                raise TaskNotCancelableError("It was told to end, and has not ended yet.")
+                raise TaskNotCancelableError("It was asked to stop, and has not ended yet.")
             return await self._desk.task(await self._desk.find(caller, params.id))
 
     async def on_create_task_push_notification_config(
@@ -445,10 +445,10 @@ def _map_errors(params: AnyMessage) -> Generator[None]:
     except UsageError as error:
         raise InvalidParamsError(str(error)) from error
     except Busy as error:
-        raise InternalError("Another is served just now. Try again.", data={RETRYABLE: "true"}) from error
+        raise InternalError("The server is busy with another request. Try again.", data={RETRYABLE: "true"}) from error
     except TaskyardError as error:
         _handler_log.warning("A request could not be carried out: %s", error)
-        raise InternalError("It could not be carried out here; whoever serves can read why.") from error
+        raise InternalError("The request failed; the server's log has the reason.") from error
     except Exception as error:
         _handler_log.exception("A request could not be answered.")
         raise InternalError from error

@@ -60,7 +60,10 @@ from taskyard.yard import hook_files
 #: Methods that only stream: at shutdown they are closed without a grace period.
 _STREAMING_METHODS = (b'"SendStreamingMessage"', b'"SubscribeToTask"')
 
-_SHUTDOWN_BODY = {"error": "ending", "message": "The server ends. Tasks go on; ask again when it is back."}
+_SHUTDOWN_BODY = {
+    "error": "ending",
+    "message": "The server is shutting down. Tasks keep running; ask again when it is back.",
+}
 
 
 class AccessMiddleware:
@@ -100,9 +103,9 @@ class AccessMiddleware:
         """Return the error response of an unauthorized request; else store the caller in the scope."""
         headers = request.headers
         if len(headers.getlist("host")) != 1 or not self._hosts.knows(headers["host"]):
-            return _error_response(421, "wrong_host", "This server is not called so. See --allow-host.")
+            return _error_response(421, "wrong_host", "The Host header names another server. See --allow-host.")
         if not all(self._hosts.allows_origin(origin) for origin in headers.getlist("origin")):
-            return _error_response(403, "wrong_origin", "This is no page of this server's.")
+            return _error_response(403, "wrong_origin", "The request comes from another origin.")
         if request.url.path == AGENT_CARD_WELL_KNOWN_PATH:
             return None
         try:
@@ -110,7 +113,9 @@ class AccessMiddleware:
         except TaskyardError:
             return _error_response(503, "unready", "The tokens of this server cannot be read.")
         if caller is None:
-            said = "Bring a token: `Authorization: Bearer …`. Whoever serves gets one from `taskyard a2a token`."
+            said = (
+                "Send a token: `Authorization: Bearer …`. The server's operator creates one with `taskyard a2a token`."
+            )
             return _error_response(401, "unauthorized", said, **challenge(headers))
         request.scope["user"] = SimpleUser(caller)
         return None

@@ -53,7 +53,7 @@ class Skill(NamedTuple):
     """One skill that callers may use."""
 
     name: str
-    description: str = "Works on what it is told"
+    description: str = "Works on the prompt"
     engine: str = ""
     command: tuple[str, ...] = ()
     model: str | None = None
@@ -123,7 +123,7 @@ def _check_skill(skill: Skill) -> None:
     try:
         skill.agent("Hello").wanted()
     except UsageError as error:
-        advice = "Say what it runs on: `--engine`, `--command`, or a table [a2a.skills.NAME] in config.toml."
+        advice = "Set its engine: `--engine`, `--command`, or a table [a2a.skills.NAME] in config.toml."
         raise UsageError(f"The skill {skill.name} cannot be offered. {error} {advice}") from error
 
 

@@ -370,8 +370,8 @@ _CANNOT_START = " cannot be started: "
 _LOCAL_PATH = re.compile(r"(?<![\w:/.])~?/[^\s'\"`:;,()]+")
 
 _REASONS = {
-    "timeout": "It took longer than it may.",
-    "output_cap": "It said more than it may.",
+    "timeout": "It exceeded its time limit.",
+    "output_cap": "It exceeded its output limit.",
     "oom": "It ran out of memory.",
 }
 

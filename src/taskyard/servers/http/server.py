@@ -96,8 +96,8 @@ def check_exposure(address: Address, *, allow_remote: bool) -> None:
     """
     if not address.is_local and not allow_remote:
         raise UsageError(
-            f"{address.shown} can be reached from other machines, and whoever has the token can run commands as you; "
-            "what is said can be read along the way, as it is not encrypted. Add --allow-remote if that is meant."
+            f"{address.shown} can be reached from other machines, and every client with the token can run "
+            "commands as you; traffic is not encrypted. Add --allow-remote to allow it."
         )
 
 

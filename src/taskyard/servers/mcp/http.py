@@ -247,7 +247,7 @@ class HttpCallers:
         try:
             await self._in_claims_thread(partial(self._claims.give_back, name))
         except TaskyardError as error:
-            _log.warning("What %s held goes back when its time is up: %s", name, error)
+            _log.warning("The claims of %s are released when they expire: %s", name, error)
 
     async def watch(self) -> None:
         """Renew the claims of active callers, and remove silent ones; runs forever."""
@@ -315,7 +315,10 @@ def session_key(session: str) -> str:
 
 HEALTH = "/healthz"
 
-_SHUTTING_DOWN = {"error": "ending", "message": "The server ends. Nothing more is known of this request."}
+_SHUTTING_DOWN = {
+    "error": "ending",
+    "message": "The server is shutting down. Whether the request was carried out is unknown.",
+}
 
 
 class AuthMiddleware:
@@ -355,7 +358,7 @@ class AuthMiddleware:
         """Return the rejection of a request without the token."""
         if self.caller(request.headers) is not None:
             return None
-        said = "Bring the token: `Authorization: Bearer …`. `taskyard mcp --show-token` shows it to whoever may know."
+        said = "Send the token: `Authorization: Bearer …`. `taskyard mcp --show-token` shows it."
         return JSONResponse({"error": "unauthorized", "message": said}, 401, headers=challenge(request.headers))
 
     async def _forward(self, request: Request, receive: Receive, send: Send) -> None:

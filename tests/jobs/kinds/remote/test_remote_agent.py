@@ -71,7 +71,7 @@ def test_a_session_that_is_forgotten_there_is_a_failure_that_says_so(jobs: Jobs,
     place.switch(f"forgotten/{jobs.get(job.id).facts['sessionId']}")
 
     end = jobs.wait(job.id, timeout=20).end
-    assert end is not None and "here knows nothing of session fake-" in end.error
+    assert end is not None and "here does not know session fake-" in end.error
 
 
 @pytest.mark.req("K-03", "O-08")
@@ -142,7 +142,7 @@ def test_a_stop_that_nobody_could_confirm_is_best_effort_and_says_so(jobs: Jobs,
     [stopped] = jobs.stop(job.id)
 
     assert (stopped.outcome, stopped.job.status) == ("best_effort", JobStatus.KILLED)
-    assert stopped.job.end is not None and "it may go on at here: here cannot be reached" in stopped.job.end.error
+    assert stopped.job.end is not None and "it may still run at here: here cannot be reached" in stopped.job.end.error
 
 
 @pytest.mark.req("B-09", "K-08")
@@ -175,7 +175,7 @@ def test_a_session_that_is_there_is_followed_and_told_something(jobs: Jobs, plac
     assert jobs.wait(first.id, timeout=20).status is JobStatus.COMPLETED
     third = jobs.wait(jobs.start(RemoteAgent.resume(first.id, home=jobs.home)).id, timeout=20)
     assert (third.facts["sessionId"], said(third)) == (session, ["one", "yes"])
-    with pytest.raises(Conflict, match="is no agent elsewhere"):
+    with pytest.raises(Conflict, match="is not a remote agent"):
         RemoteAgent.resume(jobs.start(Shell("true")).id, home=jobs.home)
 
 
@@ -233,5 +233,5 @@ def test_a_place_that_hangs_is_no_answer(jobs: Jobs, place: FakePlace) -> None:
     assert time.monotonic() - began < 5
     assert (stopped.outcome, stopped.job.end and stopped.job.end.error) == (
         "best_effort",
-        "whether it had begun at here is not known",
+        "whether it had started at here is unknown",
     )

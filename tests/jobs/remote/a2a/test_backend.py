@@ -57,7 +57,7 @@ def test_states_messages_and_artifacts_of_others_are_told_in_our_words(place: st
     talked = seen_of(place, '/say Thinking\n/data {"type": "note", "n": 1}\n/replace page\n/part end', "w3")
 
     assert (rejected.state, rejected.error) == (RemoteState.FAILED, "not mine")
-    assert wordless.state is RemoteState.FAILED and "does not say why" in wordless.error
+    assert wordless.state is RemoteState.FAILED and "without giving a reason" in wordless.error
     assert set(talked.text.splitlines()) == {"Thinking", '{"n": 1, "type": "note"}', "page", "end"}
 
 

@@ -120,7 +120,7 @@ def test_a_job_that_ray_forgot_is_lost_and_that_is_said_plainly(server: RayServe
     seen = polled(server, "12-0000000a")
 
     assert (seen.state, seen.cursor) == (RemoteState.LOST, "12-0000000a")
-    assert "its head was restarted, which forgets every job" in seen.error
+    assert "its head was restarted, which loses all jobs" in seen.error
 
 
 def test_a_404_of_somebody_else_is_not_taken_for_a_lost_job(server: RayServer) -> None:
@@ -337,7 +337,7 @@ def test_a_failure_inside_of_ray_may_pass(server: RayServer) -> None:
             ask(server, verb)
 
 
-@pytest.mark.parametrize(("token", "why"), [("", "it wants a token"), ("wrong", "it does not take the token")])
+@pytest.mark.parametrize(("token", "why"), [("", "it requires a token"), ("wrong", "it rejects the token")])
 def test_credentials_that_are_not_taken_are_refused_with_advice(server: RayServer, token: str, why: str) -> None:
     with pytest.raises(RemoteRefused, match=why) as raised:
         ask(server, RayBackend.probe, token)

@@ -117,7 +117,7 @@ def test_what_breaks_off_or_says_later_is_away(server: RayServer, instead: Inste
 
 @pytest.mark.parametrize("verb", VERBS)
 def test_an_answer_without_an_end_is_not_taken_in(server: RayServer, verb: str) -> None:
-    with pytest.raises(RemoteRefused, match="is none that Ray gives"):
+    with pytest.raises(RemoteRefused, match="is not one of Ray's"):
         ask(server, verb, endless)
 
 

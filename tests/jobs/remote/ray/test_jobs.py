@@ -112,5 +112,5 @@ def test_a_check_tells_what_is_wrong(ray: Cluster, monkeypatch: pytest.MonkeyPat
     print(well, wrong, away, sep="\n")
 
     assert "Ray 2." in str(well)
-    assert "does not take the token" in str(wrong) and "RAY_AUTH_MODE=token" in str(wrong)
+    assert "rejects the token" in str(wrong) and "RAY_AUTH_MODE=token" in str(wrong)
     assert away["problem"] == "connection_refused"

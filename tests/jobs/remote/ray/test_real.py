@@ -83,7 +83,7 @@ def test_a_real_ray_with_a_token_keeps_the_promises_of_a_place() -> None:
             stranger=lambda: ray.backend("wrong"),
         )
         said("the contract", began)
-        with pytest.raises(RemoteRefused, match="it wants a token"):
+        with pytest.raises(RemoteRefused, match="it requires a token"):
             ask(ray, RayBackend.probe, "")
 
 

@@ -53,7 +53,7 @@ def test_the_command_of_the_work_comes_before_that_of_the_place() -> None:
 
 
 def test_without_a_command_it_is_refused_with_advice() -> None:
-    with pytest.raises(RemoteRefused, match=r"nothing says which program .* \[remotes\.cluster\]"):
+    with pytest.raises(RemoteRefused, match=r"no command is set.* \[remotes\.cluster\]"):
         build_request(Work("r1", "Go."), REMOTE._replace(command=""))
 
 
