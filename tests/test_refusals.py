@@ -37,7 +37,7 @@ def test_another_living_instance_of_the_same_name_is_named(tmp_path: Path, verb:
 
     assert held is not None
     assert refused.value.instance == held.instance
-    assert f"another living 'ada' (instance {held.instance})" in str(refused.value)
+    assert f"another live agent 'ada' (instance {held.instance})" in str(refused.value)
     assert "another name" in str(refused.value)
 
 

@@ -196,7 +196,7 @@ class BadConfig(TaskyardError):
     code = "bad_config"
 
     def __init__(self, file: str, why: str, *, advice: str = "") -> None:
-        more = advice or "Mend it, or add what `taskyard install --print` shows by hand."
+        more = advice or "Fix it, or add what `taskyard install --print` shows by hand."
         super().__init__(f"{file} was left as it is: {truncate(why, 160)}. {more}")
         self.file = truncate(file, 160)
         self.why = truncate(why, 160)
@@ -256,7 +256,7 @@ class MemberNotStarted(TaskyardError):
     code = "member_not_started"
 
     def __init__(self, member: str, team: str, why: str) -> None:
-        super().__init__(f"{truncate(member, 60)} did not come to team {truncate(team, 60)}: {truncate(why, 500)}.")
+        super().__init__(f"{truncate(member, 60)} did not join team {truncate(team, 60)}: {truncate(why, 500)}.")
         self.member = truncate(member, 60)
         self.team = truncate(team, 60)
         self.why = truncate(why, 500)
@@ -327,7 +327,7 @@ class RecipientNotFound(NotFound):
 
     def __init__(self, recipient: str, *, team: str, nearest: Sequence[str] = ()) -> None:
         hint = f"Nearest: {', '.join(nearest)}." if nearest else ""
-        super().__init__(f"Nobody called {quote_value(recipient)} in team {team!r}.", hint)
+        super().__init__(f"No recipient {quote_value(recipient)} in team {team!r}.", hint)
         self.recipient = truncate(recipient)
         self.team = team
         self.nearest = tuple(nearest)
@@ -492,7 +492,7 @@ class TeamHasLivingMembers(Conflict):
 
     def __init__(self, team: str, members: Sequence[str]) -> None:
         super().__init__(
-            f"Team {team!r} still has members that may live: {', '.join(members)}. Use --force to remove it."
+            f"Team {team!r} still has members that may be running: {', '.join(members)}. Use --force to remove it."
         )
         self.team = team
         self.members = tuple(members)
@@ -525,11 +525,11 @@ class AlreadyClaimed(Conflict):
         if nameless:
             ask = f"If that is you, add `--by {owner}`; if not, ask {owner!r}"
         if instance is not None:
-            who = f"another living {owner!r} (instance {instance})"
+            who = f"another live agent {owner!r} (instance {instance})"
             ask = "If that is you, give the claim's token; if not, work under another name"
         last = f"put it back into the pool with `taskyard task release {task_id} --force`"
         if forcible:
-            last = "as a person, insist with --force"
+            last = "as a user, override it with --force"
         super().__init__(
             f"Task #{task_id} is already claimed by {who}.",
             f"{ask}, take another with `taskyard task next`, or {last}.",
@@ -557,7 +557,7 @@ class StillOpen(Conflict):
     def __init__(self, tasks: Sequence[str]) -> None:
         which = ", ".join(f"#{task}" for task in tasks[:_MAX_OPEN_IDS]) + (", …" if len(tasks) > _MAX_OPEN_IDS else "")
         how = f"{which} is not completed" if len(tasks) == 1 else f"{which} are not completed"
-        super().__init__(f"{how}. Complete first what is to be archived, remove it, or insist with --force.")
+        super().__init__(f"{how}. Complete first what is to be archived, remove it, or use --force.")
         self.tasks = tuple(tasks)
 
 
@@ -628,7 +628,7 @@ class HookRefused(Conflict):
     code = "hook_refused"
 
     def __init__(self, event: str, hook: str, exit_code: int | None, stderr: str, *, added: Sequence[str] = ()) -> None:
-        said = stderr.strip() or "(the hook said nothing on stderr)"
+        said = stderr.strip() or "(the hook wrote nothing to stderr)"
         text = f"{event} hook feedback:\n[{hook}]: {said}"
         if added:
             more = f" and {len(added) - _MAX_ADDED_IDS} more" if len(added) > _MAX_ADDED_IDS else ""
@@ -748,7 +748,7 @@ class TooDeep(Conflict):
     def __init__(self, parent: str, limit: int) -> None:
         super().__init__(
             f"Job {parent} may start no other: jobs may be {limit} deep (setting job_depth). "
-            "Do it within this job, or ask whoever started it."
+            "Do the work within this job, or ask its starter."
         )
         self.parent = parent
         self.limit = limit
@@ -760,7 +760,7 @@ class TooManyCallers(Conflict):
     code = "too_many_callers"
 
     def __init__(self, limit: int) -> None:
-        super().__init__(f"{limit} agents are here, and all hold something (setting mcp_callers). Try again later.")
+        super().__init__(f"{limit} agents are connected, and all hold claims (setting mcp_callers). Try again later.")
         self.limit = limit
         self.retryable = True
 
@@ -774,7 +774,7 @@ class DreamHeld(Conflict):
         self, held_by: Sequence[str], why: str, *, opens_at: int | None = None, forcible: bool = False
     ) -> None:
         """Set the message; `opens_at` is epoch ms, if only time has to pass."""
-        super().__init__(f"No dream now: {why}.", "--force dreams all the same." if forcible else "")
+        super().__init__(f"No dream now: {why}.", "Use --force to run it anyway." if forcible else "")
         self.held_by = tuple(held_by)
         self.opens_at = opens_at
 
@@ -790,7 +790,7 @@ class StoreAway(TaskyardError):
         tried = f" for {seconds:.0f} s" if seconds >= 1 else ""
         super().__init__(
             f"The database {truncate(where, 120)} cannot be reached{tried}: {truncate(why, 300)}.",
-            "Try again when it is back; `taskyard db status` tells.",
+            "Try again when it is back; `taskyard db status` shows its state.",
         )
         self.where = truncate(where, 120)
         self.why = truncate(why, 300)
@@ -875,7 +875,7 @@ class HostAway(TaskyardError):
         """
         done = "Nothing was done." if is_withdrawn else "It may still do what was asked for."
         super().__init__(
-            f"Job {job_id} is on {quote_value(host)}, of which nothing was heard for {seconds:.0f} s. {done}",
+            f"Job {job_id} is on {quote_value(host)}, which has not responded for {seconds:.0f} s. {done}",
             "`taskyard relay` over there answers, if the machine and its way to the database are up.",
         )
         self.host = truncate(host)

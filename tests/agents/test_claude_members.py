@@ -63,7 +63,7 @@ def test_whoever_leaves_gives_unfinished_tasks_back(config: Path) -> None:
         (("join", "ct", "team-lead"), 5, "join under another name"),
         (("join", "ct", "bob", "--pid", str(os.getpid())), 2, "leave out the pid"),
         (("leave", "ct", "team-lead"), 5, "Claude Code runs it"),
-        (("leave", "ct", "other"), 5, "another program speaks for it"),
+        (("leave", "ct", "other"), 5, "another program controls it"),
         (("leave", "ct", "team-led"), 4, "Nearest: team-lead."),
         (("remove", "ct"), 5, "only Claude Code can"),
         (("remove", "ct", "--force"), 5, "taskyard team leave ct AGENT"),

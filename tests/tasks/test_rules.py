@@ -260,7 +260,7 @@ def test_naming_oneself_as_the_owner_is_a_claim() -> None:
     for lease in (None, held()):
         with pytest.raises(AlreadyClaimed):
             rules.apply_patch(facts(TASK._replace(owner="bob"), lease), mine, ADA._replace(leads=True))
-    with pytest.raises(AlreadyClaimed, match="another living 'ada'"):
+    with pytest.raises(AlreadyClaimed, match="another live agent 'ada'"):
         rules.apply_patch(facts(TASK._replace(owner="ada"), held("ada")), mine, ADA._replace(instance="i-another"))
     with pytest.raises(Blocked):
         rules.apply_patch(facts(TASK._replace(blocked_by=("2",)), others=[Task("2", "b")]), mine, ADA)

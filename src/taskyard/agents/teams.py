@@ -505,8 +505,10 @@ def leave(claude: str, team: str, name: str) -> Member:
     found = read_claude_team(claude, team)
     there = found.member(name) if found else None
     if there is not None and not there.is_ours:
-        whose = "another program speaks for it" if there.is_external else "Claude Code runs it"
-        raise Conflict(f"{there.name!r} in team {team!r} is no agent of ours: {whose}, and only that can take it out.")
+        whose = "another program controls it" if there.is_external else "Claude Code runs it"
+        raise Conflict(
+            f"{there.name!r} in team {team!r} is not a Taskyard agent: {whose}, and only that program can remove it."
+        )
     if there is None or not remove_member(claude, team, name):
         raise member_not_found(team, name, [member.name for member in found.members] if found else [])
     return _external_member(there)
@@ -813,9 +815,7 @@ class Teams:
             found = self._existing(team, was)
             there = found.member(name)
             if there is not None and not self._is_replaceable(there, member):
-                hint = (
-                    f"It may still live: take another name, or `taskyard team leave {found.name} {there.name}` first."
-                )
+                hint = f"It may still run: use another name, or `taskyard team leave {found.name} {there.name}` first."
                 raise AlreadyExists(f"a member of team {found.name!r}", there.name, hint=hint)
             return found._replace(members=(*(m for m in found.members if m != there), member))
 

@@ -417,7 +417,7 @@ def _pipe(process: Process, number: int) -> BaseTransport | None:
 def describe_exit(code: int | None) -> str:
     """Describe an exit code."""
     if code is None:
-        return "it closed its output and goes on"
+        return "it closed its output and still runs"
     return f"exit code {code}" if code >= 0 else f"killed by signal {-code}"
 
 

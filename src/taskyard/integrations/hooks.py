@@ -300,7 +300,7 @@ def _outcome(event: str, end: CommandResult, limit: float) -> tuple[str, str]:
         return "timeout", f"was still running after {limit:g} s and was ended; the work went on."
     if end.cause == "cancelled":
         return "cancelled", "was ended because the caller gave up."
-    how = "could not be started" if end.cause == "not_started" else "ended, nobody knows how"
+    how = "could not be started" if end.cause == "not_started" else "ended in an unknown way"
     return "failed", f"{how}: {end.why}; the work went on."
 
 
@@ -336,14 +336,14 @@ def read_reply(stdout: bytes, size: int) -> Reply:
     if decision != "block":
         return _ignored_reply(f"its decision is {quote_value(decision)}; only 'block' is one")
     if reason is not None and not isinstance(reason, str):
-        return _ignored_reply("its reason is no text")
+        return _ignored_reply("its reason is not text")
     from taskyard.core.subprocesses import decode_plain
 
     return Reply(blocks=True, reason=decode_plain((reason or "").encode("utf-8", "replace")))
 
 
 def _ignored_reply(why: str) -> Reply:
-    return Reply(problem=f"gave a reply that nobody can obey: {why}. It was ignored and the work went on.")
+    return Reply(problem=f"gave an invalid reply: {why}. It was ignored and the work went on.")
 
 
 #: Events with hooks here. Claude Code's settings contain others, which only it runs.

@@ -363,7 +363,7 @@ class WaitThread:
         self._wait = wait
         self._wake = wake
         self._is_closed = False
-        threading.Thread(target=self._run, name="taskyard-alarm", daemon=True).start()
+        threading.Thread(target=self._run, name="taskyard-inotify", daemon=True).start()
 
     def _run(self) -> None:
         while not self._is_closed:

@@ -220,7 +220,7 @@ def _register(
     files.make_private_folder(home)
     files.make_private_folder(folder)
     with RangeLock(f"{folder}/.names") as names:
-        names.take(0, timeout=REGISTER_TIMEOUT, what="the list of living agents")
+        names.take(0, timeout=REGISTER_TIMEOUT, what="the list of live agents")
         found, dead = _scan_registry(folder)
         _remove(dead)
         if name is None:

@@ -206,7 +206,7 @@ def _read_store(path: str) -> Store:
         found = json.loads(data)
         return {_key(one): one for one in map(_parse_record, found["trusted"])}
     except (ValueError, KeyError, TypeError, RecursionError) as error:
-        raise Damaged(path, f"it is not a list of what you trust ({type(error).__name__}: {error})") from error
+        raise Damaged(path, f"it is not a list of trusted commands ({type(error).__name__}: {error})") from error
 
 
 def _parse_record(entry: object) -> TrustRecord:

@@ -418,7 +418,7 @@ def check_own_metadata(value: object, *, is_new: bool) -> dict[str, object]:
         raise BadValue("metadata.taskyard", value, "an object")
     held = given.get("held", False)
     if type(held) is not bool or (is_new and held):
-        raise BadValue("held", held, "no such field: losing its holders sets a task aside", found="is not set by hand")
+        raise BadValue("held", held, "no such field: losing its holders quarantines a task", found="is not set by hand")
     checked = check_extras(**{name: given[name] for name in EXTRAS if name in given})
     return {name: checked.get(name, item) for name, item in given.items() if name in checked or name not in EXTRAS}
 

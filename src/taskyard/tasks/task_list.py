@@ -899,7 +899,7 @@ def run_update(tasks: TaskList, task_id: str, patch: rules.Patch, caller: rules.
             tasks.store.get(missing.parent)  # raises TaskNotFound with similar ids
             continue
         return update_rule.before or task, task
-    raise Busy(f"task #{task_id}", "somebody who keeps changing it", 0.0)
+    raise Busy(f"task #{task_id}", "other processes that keep changing it", 0.0)
 
 
 def _store_update(tasks: TaskList, task_id: str, update_rule: _UpdateRule, act: Act, *, whole: bool) -> Task:

@@ -126,16 +126,16 @@ _CAUSE_TEXT = {
     "start": "began to work on it",
     "complete": "completed it",
     "release": "gave it back",
-    "assign": "gave it to somebody",
+    "assign": "assigned it",
     "update": "changed it",
-    "block": "made it wait",
-    "unblock": "let it wait for less",
+    "block": "added a dependency",
+    "unblock": "removed a dependency",
     "delete": "removed it",
     "restore": "brought it back",
     "reopen": "opened it again",
     "archive": "put it away",
     "lease_lost": "lost it",
-    "renew": "holds on to it",
+    "renew": "renewed its claim",
 }
 
 _EXTERNAL_TEXT = "another program changed it"
@@ -187,7 +187,7 @@ def change_text(change: Change) -> str:
     """Describe one change as a sentence without its full stop."""
     if change.act.cause == "external":
         return _EXTERNAL_TEXT
-    who = escape_control(change.act.by) if change.act.by else "somebody"
+    who = escape_control(change.act.by) if change.act.by else "an unnamed agent"
     return f"{who} {_CAUSE_TEXT.get(change.act.cause) or escape_control(change.act.cause)}"
 
 

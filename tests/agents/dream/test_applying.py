@@ -133,7 +133,7 @@ def test_a_folder_that_somebody_else_changed_meanwhile_is_left_as_it_is(
 
         monkeypatch.setattr(staging, "write_claim", written_meanwhile)
 
-    with pytest.raises(Conflict, match="changed by somebody else") as refusal:
+    with pytest.raises(Conflict, match="changed by another process") as refusal:
         staging.swap_in(side, claim, base, job="d12345678")
     staging.recover(side)
 

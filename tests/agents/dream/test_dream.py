@@ -141,7 +141,7 @@ def test_what_somebody_else_wrote_meanwhile_is_not_overwritten(jobs: Jobs, memor
     job = jobs.run(dream(memory, body), timeout=50)
 
     assert job.end is not None
-    assert "changed by somebody else meanwhile" in job.end.error
+    assert "changed by another process meanwhile" in job.end.error
     assert memory.texts == {**OLD, "theirs.md": "theirs"}
     (kept,) = Path(memory.side.kept).iterdir()
     assert (kept / "mine.md").read_text() == "x"

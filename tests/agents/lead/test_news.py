@@ -23,7 +23,7 @@ def test_acts_on_the_list_read_as_sentences() -> None:
     assert change("release", task, note="failed: x") == "#3 Write the parser comes back to the pool: failed: x"
     assert change("release", task) == "ada gives back #3 Write the parser"
     held = task._replace(metadata={"taskyard": {"held": True}})
-    assert change("lease_lost", held).endswith("comes back to the pool, and is set aside: ada is gone")
+    assert change("lease_lost", held).endswith("comes back to the pool, and is quarantined: ada is gone")
 
 
 def test_what_is_nobody_s_business_is_not_told() -> None:

@@ -23,7 +23,7 @@ def test_a_file_that_changed_since_it_was_read_is_left_alone(tmp_path: Path) -> 
     seen = setup.read_config_file(str(file))
     given(file, '{"new": 1}')
 
-    with pytest.raises(Conflict, match="changed by somebody meanwhile"):
+    with pytest.raises(Conflict, match="changed by another process meanwhile"):
         setup.write_config_file(seen, b"ours")
 
     assert file.read_text("utf-8") == '{"new": 1}'

@@ -117,7 +117,7 @@ def test_exit_2_refuses_with_the_hook_its_code_and_its_stderr(event: str, desk: 
 @pytest.mark.req("H-02")
 def test_a_silent_refusal_says_that_the_hook_said_nothing(desk: Desk) -> None:
     desk.hooks("exit 2")
-    with pytest.raises(HookRefused, match="said nothing"):
+    with pytest.raises(HookRefused, match="wrote nothing"):
         desk.run()
 
 

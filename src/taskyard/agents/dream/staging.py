@@ -655,7 +655,7 @@ def _has_fingerprint(folder: str, base: str) -> bool:
 def _changed_error(side: DreamDir, copy: str) -> Conflict:
     place = keep_result(side, copy)
     return Conflict(
-        f"The memory folder {side.memory} was changed by somebody else meanwhile, and is left as it is.",
+        f"The memory folder {side.memory} was changed by another process meanwhile, and is left unchanged.",
         f"The result is in {place}.",
     )
 

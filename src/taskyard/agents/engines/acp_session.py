@@ -165,7 +165,7 @@ def choose_model(model: str, settings: Sequence[Any]) -> ModelChoice:
             if wanted in (option.value.casefold(), option.name.casefold()):
                 return ModelChoice(setting.id, option.value)
             offered.append(option.value)
-    known = f"it offers {', '.join(offered[:_MOST_MODELS])}" if offered else "it lets nobody choose one"
+    known = f"it offers {', '.join(offered[:_MOST_MODELS])}" if offered else "it offers no choice of models"
     return ModelChoice(error=f"it has no model {model!r}: {known}")
 
 
@@ -674,13 +674,13 @@ class _Run:
         except RequestError as error:
             raise self._refused("`initialize`", error) from error
         if hello.protocol_version != PROTOCOL_VERSION:
-            raise RunFailed(f"it speaks version {hello.protocol_version} of the protocol, not {PROTOCOL_VERSION}")
+            raise RunFailed(f"it uses version {hello.protocol_version} of the protocol, not {PROTOCOL_VERSION}")
         try:
             await self._enter(hello.agent_capabilities or AgentCapabilities())
         except RequestError as error:
             if error.code == _AUTH_REQUIRED:
                 ways = ", ".join(one.name for one in hello.auth_methods or [])
-                why = f"somebody has to log in to it first{f' ({ways})' if ways else ''}: start it once by hand"
+                why = f"the user has to log in to it first{f' ({ways})' if ways else ''}: start it once by hand"
                 raise RunFailed(why) from error
             raise self._refused("a session", error) from error
 
@@ -771,9 +771,7 @@ class _Run:
         except ConnectionError:
             raise await self._gone(is_retryable=False) from None
         except ValueError as error:
-            raise RunFailed(
-                f"its answer to `{what}` is not what the protocol says: {str(error)[:_LONGEST_ERROR]}"
-            ) from error
+            raise RunFailed(f"its answer to `{what}` violates the protocol: {str(error)[:_LONGEST_ERROR]}") from error
 
     # -- a turn -------------------------------------------------------------------------------
 
@@ -789,7 +787,7 @@ class _Run:
         except RequestError as error:
             raise self._refused("the prompt", error) from error
         except ValueError as error:
-            raise RunFailed(f"its answer is not what the protocol says: {str(error)[:_LONGEST_ERROR]}") from error
+            raise RunFailed(f"its answer violates the protocol: {str(error)[:_LONGEST_ERROR]}") from error
         except asyncio.CancelledError:
             await self._cancel(asking)
             raise

@@ -692,7 +692,7 @@ def _wait_for_jobs(request: str, lives: Callable[[], bool], team: str, name: str
                 return {member: as_text(job) for member, job in jobs.items()}
             raise MemberNotStarted(name, team, as_text(answer.get("error")) or "it did not say why")
         if is_over:
-            raise MemberNotStarted(name, team, "the program it was to live in ended at once")
+            raise MemberNotStarted(name, team, "its host process exited at once")
         if time.monotonic() > deadline:
-            raise MemberNotStarted(name, team, f"the program it was to live in was silent for {JOIN_TIMEOUT:.0f} s")
+            raise MemberNotStarted(name, team, f"its host process did not respond for {JOIN_TIMEOUT:.0f} s")
         time.sleep(_POLL_INTERVAL)

@@ -96,7 +96,7 @@ class TeamOutcome(NamedTuple):
         for change in yard.tasks.log(since=since):
             if change.act.cause == "complete" and not change.aborted:
                 real = [task for task in change.tasks.values() if task is not None and not task.is_internal]
-                done[change.act.by or "somebody"] += len(real)
+                done[change.act.by or "unknown"] += len(real)
         tokens, tools, cost = _spent(yard, tally.jobs)
         settings = yard.settings
         return cls(
@@ -158,14 +158,14 @@ def describe_change(change: Change) -> str:
         return ""
     named = ", ".join(f"#{task.id} {one_line(task.subject)}" for task in tasks)
     if change.act.cause == "lease_lost":
-        aside = ", and is set aside" if any(task.is_held for task in tasks) else ""
+        aside = ", and is quarantined" if any(task.is_held for task in tasks) else ""
         return f"{named} comes back to the pool{aside}: {one_line(change.act.by or 'its holder')} is gone"
     verb = _VERBS.get(change.act.cause)
     if verb is None:
         return ""
     if change.act.cause == "release" and change.act.note:
         return f"{named} comes back to the pool: {one_line(change.act.note)}"
-    return f"{one_line(change.act.by or 'somebody')} {verb} {named}"
+    return f"{one_line(change.act.by or 'an unnamed agent')} {verb} {named}"
 
 
 def describe_message(message: Message) -> str:
@@ -211,7 +211,7 @@ def describe_owner(task: Task, team: str) -> str:
     """Return the event line for a task owned by an agent that is not a member at work."""
     where = _list_option(team)
     return (
-        f"waits for {one_line(task.owner or 'somebody')}: #{task.id} {one_line(task.subject)}\n"
+        f"waits for {one_line(task.owner or 'its owner')}: #{task.id} {one_line(task.subject)}\n"
         f"        taskyard task assign {task.id} AGENT {where}  or  taskyard task release {task.id} --force {where}"
     )
 
@@ -224,7 +224,7 @@ def describe_open_task(task: Task, tasks: dict[str, Task], team: str) -> str:
         last = one_line(as_text(failed.get("reason")))
         why = f"it failed, last because: {last}" if last else "it lost its holders too often"
         return (
-            f"{named}: set aside, {why.rstrip('.')}. `taskyard task edit {task.id} --clear held {_list_option(team)}`"
+            f"{named}: quarantined, {why.rstrip('.')}. `taskyard task edit {task.id} --clear held {_list_option(team)}`"
         )
     waits = [blocker for blocker in task.blocked_by if blocker in tasks and not tasks[blocker].is_done]
     if waits:
@@ -583,7 +583,7 @@ class TeamLead:
         self._yard.jobs.wait_all(hosts, timeout=_HOST_EXIT_TIMEOUT)
         for host in hosts:
             if not lead_members.stop_host(self._yard, host):
-                self._tally.faults.append(f"something of {host}, in which members lived, may be left")
+                self._tally.faults.append(f"processes of {host}, which hosted members, may be left")
 
     def _outcome(self) -> TeamOutcome:
         self._tally.ended = now_ms()

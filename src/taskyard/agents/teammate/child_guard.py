@@ -44,7 +44,7 @@ def main(arguments: Sequence[str]) -> int:
 
     home, job, starter, *words = arguments
     kernel.become_subreaper()
-    kernel.set_process_name("taskyard-leash")
+    kernel.set_process_name("taskyard-guard")
     signal.signal(signal.SIGTERM, _on_sigterm)
     kernel.set_parent_death_signal(signal.SIGTERM)
     if os.getppid() != int(starter):

@@ -218,7 +218,7 @@ class TeammateClient:
             self.release(str(refusal))
             return CompletionResult()
         except (Conflict, NotFound) as error:
-            self._report(f"Task #{task.id} went out of its hands: {error}")
+            self._report(f"Task #{task.id} is no longer its own: {error}")
             self.current_task = None
             return CompletionResult()
         self.current_task = None
@@ -237,7 +237,7 @@ class TeammateClient:
                 task.id, lambda facts: return_failed(facts, caller, reason=escape_unstorable(reason), most=limit), act
             )
         except (Conflict, NotFound, Damaged) as error:
-            self._report(f"Task #{task.id} went out of its hands: {error}")
+            self._report(f"Task #{task.id} is no longer its own: {error}")
             return
         if now.is_held:
             from shlex import quote
@@ -265,7 +265,7 @@ class TeammateClient:
                 act,
             )
         except (Conflict, NotFound, Damaged) as error:
-            self._report(f"Task #{task.id} went out of its hands: {error}")
+            self._report(f"Task #{task.id} is no longer its own: {error}")
             return
         where = f"--list {quote(self._workers.list_name)}"
         text = (

@@ -60,7 +60,7 @@ class Working(NamedTuple):
     @classmethod
     def from_json(cls, arguments: Mapping[str, object]) -> Self:
         """Refuse: a function cannot be restored from data."""
-        raise UsageError("A teammate whose work is a function lives only in the program that has the function.")
+        raise UsageError("A teammate whose work is a function runs only in the program that defines the function.")
 
     async def run(self, context: JobContext) -> Outcome:
         """Run the teammate and return the outcome."""

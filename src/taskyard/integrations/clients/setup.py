@@ -99,9 +99,7 @@ def read_config_file(path: str, *, within: str | None = None) -> ConfigFile:
         found = os.lstat(real)
     except (FileNotFoundError, NotADirectoryError):
         if os.path.lexists(path):
-            raise BadConfig(
-                path, f"it leads to {real}, which is not there", advice="Mend or remove the link."
-            ) from None
+            raise BadConfig(path, f"it leads to {real}, which is not there", advice="Fix or remove the link.") from None
         return ConfigFile(path, real, None, 0o644 if within is not None else 0o600)
     except OSError as error:
         raise storage_files.storage_error(path, error) from error
@@ -140,7 +138,7 @@ def _write(file: ConfigFile, data: bytes | None) -> str | None:
         storage_files.create(temporary, data, mode=file.mode, sync=True)
     try:
         if storage_files.read(file.real, most=MAX_FILE) != file.data:
-            raise Conflict(f"{file.path} was changed by somebody meanwhile. Nothing was written: try again.")
+            raise Conflict(f"{file.path} was changed by another process meanwhile. Nothing was written: try again.")
         if data is None:
             os.unlink(file.real)
         else:

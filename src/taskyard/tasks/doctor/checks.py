@@ -45,7 +45,7 @@ def check_names(look: ListSnapshot) -> Iterator[Finding]:
             why = f"No task can be called that: ids are whole numbers from 1 to {LARGEST_ID}, without leading zeros."
             yield Finding("foreign-file", file, why, "moves it aside")
         else:
-            yield Finding("other-file", file, "It is no part of the list; Taskyard leaves it alone.")
+            yield Finding("other-file", file, "It is not part of the list; Taskyard leaves it alone.")
     for task_id in look.seen:
         if int(task_id) > MAX_COUNTED_ID:
             why = f"Id {task_id} leaves no room for others. Taskyard counts on from lower ids; Claude Code does not."
@@ -64,15 +64,15 @@ def check_locks(look: ListSnapshot) -> Iterator[Finding]:
         file = os.path.join(look.folder.path, name)
         if not stat.S_ISDIR(found.st_mode):
             yield Finding(
-                "foreign-lock", file, "It is no folder, so nobody can take or free this lock.", "moves it aside"
+                "foreign-lock", file, "It is not a folder, so no process can take or free this lock.", "moves it aside"
             )
         elif _list_dir(file):
-            yield Finding("foreign-lock", file, "It is not empty, so nobody can free this lock.", "moves it aside")
+            yield Finding("foreign-lock", file, "It is not empty, so no process can free this lock.", "moves it aside")
         elif reason := stale_reason(look, found):
             yield Finding("stale-lock", file, reason, "frees it")
     target = look.entries.get(".lock")
     if target is not None and not stat.S_ISREG(target.st_mode):
-        why = "It is no plain file; the list's lock is taken beside it."
+        why = "It is not a plain file; the list's lock is taken beside it."
         yield Finding("foreign-lock", look.folder.npm_target, why, "moves it aside and makes the empty file again")
 
 
@@ -80,17 +80,19 @@ def stale_reason(look: ListSnapshot, found: os.stat_result) -> str | None:
     """Return why a lock folder is abandoned; None if a process may hold it."""
     age = look.at - found.st_mtime
     if found.st_mode & stat.S_ISVTX and look.is_quiet:
-        return "A Taskyard that died left it."
+        return "A Taskyard process that died left it."
     if age < -MAX_CLOCK_SKEW:
         return f"Its time is {-age:.0f} s ahead of the clock, so it would never count as abandoned."
-    return f"It was last touched {age:.0f} s ago; the living touch theirs." if age > STALE_AFTER else None
+    return f"It was last touched {age:.0f} s ago; live holders touch theirs." if age > STALE_AFTER else None
 
 
 def check_high_water_mark(look: ListSnapshot) -> Iterator[Finding]:
     """Compare the high-water mark with every id known to have been given out."""
     file, found = look.folder.mark, look.entries.get(".highwatermark")
     if found is not None and not stat.S_ISREG(found.st_mode):
-        yield Finding("impossible-mark", file, "It is no plain file.", "moves it aside and writes the highest known id")
+        yield Finding(
+            "impossible-mark", file, "It is not a plain file.", "moves it aside and writes the highest known id"
+        )
         return
     text = _read_start(file) if found is not None else b"0"
     highest = highest_known(look)
@@ -124,7 +126,7 @@ def check_drafts(look: ListSnapshot) -> Iterator[Finding]:
             if folder == look.folder.leases and not name.endswith(".tmp"):
                 continue
             if look.is_quiet or look.at - _mtime(file) > STALE_AFTER:
-                yield Finding("leftover-draft", file, "Whoever wrote it died; nobody reads it.", "moves it aside")
+                yield Finding("leftover-draft", file, "Its writer died; no process reads it.", "moves it aside")
 
 
 def check_consolidated(look: ListSnapshot) -> Iterator[Finding]:
@@ -135,11 +137,11 @@ def check_consolidated(look: ListSnapshot) -> Iterator[Finding]:
             "damaged-older-list",
             file,
             _sentence(look.older_damage),
-            "it is never written: mend it, or remove it",
+            "it is never written: fix it, or remove it",
         )
     for task_id, found in look.older_broken.items():
         if task_id not in look.seen:
-            fix = f"it is never written: mend the entry; until then #{task_id} counts as open"
+            fix = f"it is never written: fix the entry; until then #{task_id} counts as open"
             yield Finding("damaged-older-list", file, _sentence(found.why), fix, task_id)
 
 
@@ -221,7 +223,7 @@ def _check_tree(path: str) -> Iterator[Finding]:
             file = os.path.join(folder, name)
             yield from _check_mode(file)
             if name.endswith(".tmp") and (pid := _writer(name)) and not os.path.exists(f"/proc/{pid}"):
-                yield Finding("leftover-draft", file, "Whoever wrote it died; nobody reads it.", "moves it aside")
+                yield Finding("leftover-draft", file, "Its writer died; no process reads it.", "moves it aside")
 
 
 def _check_mode(path: str) -> Iterator[Finding]:
@@ -300,11 +302,11 @@ def orphan_reason(task: Task | None, task_id: str, leases: LeaseFiles) -> str | 
     if task is None:
         return f"There is no task #{task_id}."
     if lease is None:
-        return None if losses else "It says nothing that can be read."
+        return None if losses else "It has no readable content."
     if task.is_done:
-        return f"#{task_id} is completed; nobody holds it any more."
+        return f"#{task_id} is completed; no agent holds it any more."
     if task.owner != lease.owner:
-        return f"It is of {lease.owner!r}, but #{task_id} belongs to {task.owner or 'nobody'}."
+        return f"It is of {lease.owner!r}, but #{task_id} belongs to {task.owner or 'no agent'}."
     return None
 
 
@@ -314,7 +316,7 @@ def check_index(look: ListSnapshot) -> Iterator[Finding]:
     if wrong:
         names = ", ".join(f"#{task_id}" for task_id in wrong[:5]) + (" …" if len(wrong) > 5 else "")
         why = f"It disagrees with the event log about {names}: history and restoring would miss something."
-        yield Finding("ledger", look.folder.index, why, "makes those rows again from the log and the files")
+        yield Finding("ledger", look.folder.index, why, "rebuilds those rows from the log and the files")
 
 
 def mismatched_rows(rows: Mapping[str, IndexRow], log: LogSummary) -> list[str]:
@@ -492,7 +494,7 @@ def check_quarantined(tasks: Mapping[str, Task], place: Callable[[str], str]) ->
     """Report quarantined tasks of any store; `place` returns the location of a task."""
     for task in sort_by_id(tasks.values()):
         if task.is_held and not task.is_done:
-            why = f"#{task.id} lost its holder too often and is offered to nobody."
+            why = f"#{task.id} lost its holder too often and is offered to no agent."
             yield Finding("held-task", place(task.id), why, "offers it again", task.id)
 
 

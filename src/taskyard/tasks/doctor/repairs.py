@@ -150,7 +150,7 @@ class StateRepairs:
     def unsettled(self, finding: Finding) -> Repair | None:
         """Complete or undo the change of a crashed writer; opening the list for writing does so already."""
         self._files.recovery.settle(str(finding.task_id))
-        return Repair(finding.name, finding.file, f"settled the last change of #{finding.task_id}")
+        return Repair(finding.name, finding.file, f"recovered the last change of #{finding.task_id}")
 
     def orphan_lease(self, finding: Finding) -> Repair | None:
         """Remove a lease record that matches no task."""
@@ -194,7 +194,7 @@ class StateRepairs:
                     writer.index.put(task_id, IndexRow(entry_id))
                 else:  # exists, and differs from the log: the next read logs it as another program's change
                     writer.index.put(task_id, IndexRow(entry_id, size=0))
-        return Repair(finding.name, finding.file, f"made {len(wrong)} rows again", kept)
+        return Repair(finding.name, finding.file, f"rebuilt {len(wrong)} rows", kept)
 
 
 def sync_blocks(task: Task, others: Sequence[Task]) -> Task:

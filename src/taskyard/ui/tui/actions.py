@@ -61,7 +61,7 @@ def block(yard: Yard, task_id: str, by: str) -> str:
     """Make a task wait for others."""
     ids = by.replace(",", " ").replace("#", " ").split()
     if not ids:
-        raise UsageError(f"On what shall #{task_id} wait? Give the ids of tasks, such as 3, 4.")
+        raise UsageError(f"Name the tasks that #{task_id} waits for, such as 3, 4.")
     task = yard.tasks.block(task_id, by=ids)
     return f"{_task_label(task)}: waits for {', '.join(ids)}."
 

@@ -717,7 +717,7 @@ class ActionApp(NavigationApp):
         """Send a message to the selected agent, the task's owner, or the agent that started the job."""
         to = self._recipient()
         if to is None:
-            self.show_error("Nobody is selected who could get mail.")
+            self.show_error("The selection has no agent that could get mail.")
             return
         self.ask(
             f"mail to {to}:",

@@ -135,7 +135,7 @@ PLACES = {
     "": "Everywhere",
     "tasks": "On a task",
     "jobs": "On a background job",
-    "people": "On somebody of the team",
+    "people": "On a team member",
     "output": "In an output",
     "details": "In the details",
     "graph": "In the graph",
@@ -177,9 +177,9 @@ KEYS: tuple[KeyRow, ...] = (
     KeyRow("tab_before", "left_square_bracket", "turn_tab(-1)", "tab", "tab before", "The tab before of the detail"),
     KeyRow("tab_next", "right_square_bracket", "turn_tab(1)", "tab", "next tab", "The next tab of the detail"),
     KeyRow("claim", "c", "claim", "claim", "claim for me", "Claim the task for yourself", _TASK, 2),
-    KeyRow("start", "s", "start", "start", "start", "Say that work on the task begins", _TASK, 7),
-    KeyRow("done", "d", "done", "done", "done", "Say that the task is done", _TASK, 3),
-    KeyRow("block", "b", "block", "block", "block by…", "Let the task wait for others", _TASK),
+    KeyRow("start", "s", "start", "start", "start", "Start work on the task", _TASK, 7),
+    KeyRow("done", "d", "done", "done", "done", "Mark the task completed", _TASK, 3),
+    KeyRow("block", "b", "block", "block", "block by…", "Make the task wait for others", _TASK),
     KeyRow("release", "u", "release", "release", "release", "Put the task back into the pool", _TASK),
     KeyRow("add", "a", "add", "add", "add a task", "Add a task", hint=6),
     KeyRow("run", "r", "run", "run", "run a command", "Run a command in the foreground of this view", hint=7),
@@ -260,7 +260,7 @@ def _format_key(key: str) -> str:
 def reference_page() -> str:
     """Return `docs/reference/keys.md` without its header."""
     lines = ["# Keys of the terminal view", ""]
-    lines += ["`taskyard tui` shows those of a pane with `?`, and all of them with `Ctrl+P`. Each can be another:", ""]
+    lines += ["`taskyard tui` shows those of a pane with `?`, and all of them with `Ctrl+P`. Each can be changed:", ""]
     lines += [
         "```toml",
         "# ~/.config/taskyard/config.toml",

@@ -63,7 +63,7 @@ _RAW_HEADERS = [(name.encode(), value.encode()) for name, value in HEADERS.items
 _NO_STORE = (b"cache-control", b"no-store")
 
 _UNAUTHORIZED_TEXT = (
-    "Bring the token: `Authorization: Bearer …`. It stands in the address that `taskyard web` printed, and in the file "
+    "Send the token: `Authorization: Bearer …`. It is in the address that `taskyard web` printed, and in the file "
     "web-token of TASKYARD_HOME."
 )
 
@@ -108,11 +108,11 @@ class App:
         """Return the response that rejects a request before its parameters are read; None if it is acceptable."""
         headers = request.headers
         if len(headers.getlist("host")) != 1 or not self._hosts.knows(headers["host"]):
-            return Refusal(421, "wrong_host", "This server is not called so. See --allow-host.").answer()
+            return Refusal(421, "wrong_host", "The Host header names another server. See --allow-host.").answer()
         if not all(self._hosts.allows_origin(origin) for origin in headers.getlist("origin")):
-            return Refusal(403, "wrong_origin", "This is no page of this server's.").answer()
+            return Refusal(403, "wrong_origin", "The request comes from another origin.").answer()
         if len(request.scope["path"]) + len(request.scope["query_string"]) > LONGEST_ADDRESS:
-            return Refusal(414, "too_large", "The address is longer than any of ours.").answer()
+            return Refusal(414, "too_large", "The URL is too long.").answer()
         is_open = route is not None and route.is_open
         if not is_open and self.caller(headers) is None:
             return Refusal(401, "unauthorized", _UNAUTHORIZED_TEXT).answer(**challenge(headers))

@@ -84,7 +84,7 @@ Handler = Callable[[Site, Params, Request], Awaitable[Response]]
 _LIST = ParamSpec("list", "list", "Which list; the server's own if not given.")
 _TASK = ParamSpec("id", "task", "The task.", required=True)
 _JOB = ParamSpec("id", "job", "The job.", required=True)
-_BY = ParamSpec("by", "name", "In whose name; the person's who started the server if not given.")
+_BY = ParamSpec("by", "name", "The agent to act as; default: the user who started the server.")
 
 
 class Route(NamedTuple):
@@ -128,9 +128,9 @@ _PAGES = (
     _get("/", pages.page, "The page.", "text/html", is_open=True),
     _get("/static/{path}", pages.static, "A file of the page.", "*/*", is_open=True),
     _get("/docs", docs, "This description, for people.", "text/html", is_open=True),
-    _get("/docs.css", style, "How that looks.", "text/css", is_open=True),
+    _get("/docs.css", style, "The style sheet of that page.", "text/css", is_open=True),
     _get("/openapi.json", openapi, "This description.", "application/json", is_open=True),
-    _get("/healthz", pages.health, "Whether a server lives here, and its database.", "application/json", is_open=True),
+    _get("/healthz", pages.health, "Whether the server and its database respond.", "application/json", is_open=True),
     _get("/metrics", pages.metrics, "Numbers for monitoring, as Prometheus reads them.", "text/plain"),
 )
 
@@ -225,16 +225,19 @@ _ACTIONS = (
     ),
     _on_task("claim", actions.claim, "Take a task."),
     _on_task("start", actions.start, "Begin to work on it."),
-    _on_task("done", actions.done, "Say that it is done."),
+    _on_task("done", actions.done, "Mark it completed."),
     _on_task("release", actions.release, "Give it back."),
     _on_task(
-        "block", actions.block, "Have it wait for another.", ParamSpec("by_task", "task", "For which.", required=True)
+        "block",
+        actions.block,
+        "Make it wait for another task.",
+        ParamSpec("by_task", "task", "For which.", required=True),
     ),
     _on_job("stop", actions.stop, "End a job with everything it started, and answer with proof."),
     _on_job("pause", actions.pause, "Stop its clock and every process of it."),
     _on_job("resume", actions.resume, "Let it go on."),
     _on_job("dismiss", actions.dismiss, "Leave an ended job out of every view, and mark its notice as read."),
-    _on_job("background", actions.background, "Nobody watches it any more: its end is told by a notice."),
+    _on_job("background", actions.background, "Move it to the background: a notice reports its end."),
     _on_job(
         "answer",
         actions.answer,
@@ -418,11 +421,11 @@ def _window_schema() -> Schema:
 
 #: Error responses by status, with their meaning.
 _REFUSALS = {
-    400: "Something in the request cannot be.",
-    401: "It does not bring the token.",
+    400: "A value of the request is invalid.",
+    401: "The token is missing or wrong.",
     403: "It comes from another page, or would change something and nothing may be changed from here.",
-    404: "There is no such thing.",
-    409: "Well formed, at the wrong moment.",
+    404: "Not found.",
+    409: "The request conflicts with the current state.",
     503: "Try again.",
 }
 

@@ -70,7 +70,7 @@ def serve(wish: WebServerOptions, ready: Callable[[WebServerInfo], object]) -> N
     if not wanted.is_local:
         raise UsageError(
             f"{wanted.shown} can be reached from other machines, and nothing is encrypted here. Listen on 127.0.0.1 or "
-            "[::1], and let a proxy with TLS pass requests on; --allow-host says under which name it is asked for."
+            "[::1], and let a proxy with TLS pass requests on; --allow-host names the hosts it serves."
         )
     home = config.home()
     files.make_private_folder(home)

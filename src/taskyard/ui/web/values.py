@@ -242,11 +242,11 @@ class Refusal(NamedTuple):
 READ_ONLY = Refusal(
     403, "read_only", "This page only shows. Start it with `taskyard web --allow-actions` to act from it."
 )
-SHUTTING_DOWN = Refusal(503, "ending", "The server ends. Nothing more is known of this request.")
-FAILED = Refusal(500, "internal", "Something went wrong in the server; what it was stands where it was started.")
-NOT_FOUND = Refusal(404, "not_found", "There is nothing at this address. `/docs` names what there is.")
-TOO_LARGE = Refusal(413, "too_large", "The body is larger than anything this takes.")
-TOO_MANY = Refusal(503, "busy", "As many listen as this server takes. Close a page, then try again.")
+SHUTTING_DOWN = Refusal(503, "ending", "The server is shutting down. Whether the request was carried out is unknown.")
+FAILED = Refusal(500, "internal", "Internal server error; the server's terminal or log has the reason.")
+NOT_FOUND = Refusal(404, "not_found", "There is nothing at this address. `/docs` lists all addresses.")
+TOO_LARGE = Refusal(413, "too_large", "The body is too large.")
+TOO_MANY = Refusal(503, "busy", "The server has its maximum number of listeners. Close a page, then try again.")
 
 
 def encode_envelope(body: Mapping[str, object]) -> bytes:

@@ -33,4 +33,4 @@ def test_one_that_is_not_there_is_refused_with_those_that_are() -> None:
     assert choose_model("huge", [setting("model", "small", "large")]).error == (
         "it has no model 'huge': it offers small, large"
     )
-    assert choose_model("huge", []).error == "it has no model 'huge': it lets nobody choose one"
+    assert choose_model("huge", []).error == "it has no model 'huge': it offers no choice of models"

@@ -180,7 +180,7 @@ def test_one_that_falls_silent_in_a_turn_has_failed(tmp_path: Path, monkeypatch:
             "does not speak the Agent Client",
         ),
         ("import sys; sys.stdout.buffer.write(b'\\xff\\x00\\n[1]\\n{\"id\": []}\\n'); sys.exit(2)", "exit code 2"),
-        (SESSION + 'heard(); print(\'{"id": 2, "result": 7}\', flush=True)', "not what the protocol says"),
+        (SESSION + 'heard(); print(\'{"id": 2, "result": 7}\', flush=True)', "violates the protocol"),
         (SESSION + 'heard(); print(\'{"id": 2, "error": "broken"}\', flush=True)', "broken"),
         (SESSION + "heard(); sys.stdin.close(); sys.stdout.close(); sys.exit(1)", "exit code 1"),
     ],

@@ -167,7 +167,7 @@ def test_the_token_leaves_the_address_and_without_it_nothing_is_shown(browser: B
         expect(page.locator(".door")).to_contain_text("it carries the token")
         page.get_by_label("Token").fill("wrong")
         page.keyboard.press("Enter")
-        expect(page.locator(".complaint")).to_contain_text("Bring the token")
+        expect(page.locator(".complaint")).to_contain_text("Send the token")
         page.get_by_label("Token").fill(desk.server.token)
         page.keyboard.press("Enter")  # from here on the tab keeps it: the page loads anew
         column_of(page, "1", "ready")
