@@ -72,7 +72,7 @@ MADE: list[tuple[errors.TaskyardError, str, int]] = [
     (errors.RemoteAway("ray", "connection refused"), "remote_away", 75),
     (errors.RemoteRefused("ray", "the token is wrong", "Set RAY_TOKEN."), "remote_refused", 1),
     (errors.MissingExtra("The MCP server", "mcp", "mcp_types"), "missing_extra", 2),
-    (errors.BadConfig("/home/ada/.claude.json", "it is no JSON"), "bad_config", 1),
+    (errors.BadConfig("/home/ada/.claude.json", "it is not JSON"), "bad_config", 1),
     (errors.NotGenuine("it differs"), "not_genuine", 1),
     (errors.StorageError("7.json", "the disk is full"), "storage", 1),
     (errors.StorageError("7.json", "the disk is full").writing(list("12345"), "Nothing was changed."), "storage", 1),

@@ -68,7 +68,7 @@ def test_an_id_that_is_too_long_is_told_the_limit() -> None:
     [
         ("", "The file is empty: expected"),
         ("  \n", "The file is empty: expected"),
-        ('{"tasks": [', "The file is no JSON (Expecting value: line 1 column 12"),
+        ('{"tasks": [', "The file is not JSON (Expecting value: line 1 column 12"),
     ],
 )
 def test_an_empty_or_torn_file_is_told_what_it_is(tmp_path: Path, text: str, told: str) -> None:

@@ -86,7 +86,7 @@ class BadName(UsageError):
     code = "bad_name"
 
     def __init__(self, what: str, name: str, why: str) -> None:
-        super().__init__(f"{quote_value(name)} is no name for {what}: {why}.")
+        super().__init__(f"{quote_value(name)} is not a valid name for {what}: {why}.")
         self.name = truncate(name)
         self.why = why
 
@@ -98,8 +98,8 @@ class BadId(UsageError):
 
     def __init__(self, task_id: object) -> None:
         super().__init__(
-            f"{quote_value(task_id)} is no task id: ids are whole numbers from 1 to 999,999,999 (at most nine digits),"
-            " written without leading zeros."
+            f"{quote_value(task_id)} is not a task id: ids are whole numbers from 1 to 999,999,999 (at most nine"
+            " digits), written without leading zeros."
         )
         self.task_id = truncate(str(task_id))
 
@@ -111,7 +111,7 @@ class BadJobId(UsageError):
 
     def __init__(self, job_id: object) -> None:
         super().__init__(
-            f"{quote_value(job_id)} is no job id: those are a letter and eight of 0-9a-z, such as b3k9x0q2m."
+            f"{quote_value(job_id)} is not a job id: those are a letter and eight of 0-9a-z, such as b3k9x0q2m."
         )
         self.job_id = truncate(str(job_id))
 
@@ -208,7 +208,7 @@ class NotGenuine(TaskyardError):
     code = "not_genuine"
 
     def __init__(self, why: str) -> None:
-        super().__init__(f"This is no genuine notice: {why}.")
+        super().__init__(f"This is not a genuine notice: {why}.")
         self.why = why
 
 

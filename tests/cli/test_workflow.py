@@ -68,7 +68,7 @@ def test_a_step_that_was_cut_short_is_never_shown_as_running(tmp_path: Path) -> 
 
     (step,) = taskyard("workflow", "show", job, "--json").data["steps"]
     assert step["status"] == "waiting"
-    assert "was cut short" in step["why"]
+    assert "was interrupted" in step["why"]
     until(lambda: 'Workflow "long" was stopped' in taskyard("notices").out)
 
 
@@ -91,7 +91,7 @@ def test_a_file_is_shown_before_anything_runs(file: str) -> None:
         (("run", "nowhere.yaml"), 4, "No file"),
         (("resume", "w00000000"), 4, "No job"),
         (("show", "w00000000"), 4, "No job"),
-        (("resume", "nonsense"), 2, "no job id"),
+        (("resume", "nonsense"), 2, "not a job id"),
     ],
 )
 def test_what_is_not_there_is_said(words: tuple[str, ...], code: int, said: str) -> None:

@@ -338,7 +338,7 @@ def test_silence_in_the_middle_of_a_turn_ends_it(model: Model, folder: Path, mon
     monkeypatch.setenv("TASKYARD_AGENT_SILENCE", "3")
     model(Hang())
     said = work(Claude(), "go", folder)
-    assert ("said nothing for 3 s" in said.error, said.is_retryable) == (True, True)
+    assert ("produced no output for 3 s" in said.error, said.is_retryable) == (True, True)
 
 
 # -- our tools ------------------------------------------------------------------------------------

@@ -262,7 +262,7 @@ def test_a_sink_that_fails_is_noted_and_hinders_no_other(home: str, tmp_path: Pa
     path.parent.mkdir(parents=True)
     path.write_text(json.dumps({"news": one.news, "terminal": "/dev/null"}), encoding="utf-8")
 
-    assert deliver(str(path)) == ["bell: /dev/null is no terminal."]
+    assert deliver(str(path)) == ["bell: /dev/null is not a terminal."]
     assert (tmp_path / "got").exists()
     assert f"{one.id} bell" in Path(home, "sinks.log").read_text("utf-8")
     with pytest.raises(NotFound):

@@ -86,7 +86,7 @@ def test_a_job_says_how_it_came_to_where_it_is_and_what_it_took() -> None:
 
     assert format_steps(job) == "pending ─▶ running ─▶ failed (exit 2)"
     assert facts["when"] == "running 13:57:33 · failed 13:58:33 · 1m"
-    assert (facts["in"], facts["told"], facts["took"]) == ("/home/ada/app", "yes", "1 job, 1m")
+    assert (facts["in"], facts["notified"], facts["took"]) == ("/home/ada/app", "yes", "1 job, 1m")
     assert facts["output"] == JOBS[3].output_file
 
 

@@ -132,7 +132,7 @@ FETCH_TIMEOUT = 2.0
 #: Maximum bytes of an inbox: one that is never drained grows.
 LARGEST_INBOX = 64 * 1024 * 1024
 
-_BAD_ENTRY = "entry {} is no message we can keep"
+_BAD_ENTRY = "entry {} is not a valid message"
 
 
 class ClaudeMail:
@@ -325,9 +325,9 @@ def _read_entries(path: str) -> list[Any]:
     try:
         entries = as_list(json.loads(data))
     except (ValueError, RecursionError) as error:
-        raise Damaged(path, f"it is no JSON ({error})") from error
+        raise Damaged(path, f"it is not JSON ({error})") from error
     if entries is None:
-        raise Damaged(path, "it is no list of messages")
+        raise Damaged(path, "it is not a list of messages")
     return entries
 
 

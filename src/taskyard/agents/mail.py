@@ -133,7 +133,7 @@ def decode_message(file: str, found: bytes, *, message_id: str, redelivered: boo
         record = json.loads(found)
         summary, data = record.get("summary"), record.get("data", {})
         if not isinstance(data, dict):
-            raise TypeError("its data is no object")
+            raise TypeError("its data is not an object")
         return Message(
             id=message_id,
             sender=_require_text(record["from"]),
@@ -147,7 +147,7 @@ def decode_message(file: str, found: bytes, *, message_id: str, redelivered: boo
             redelivered=redelivered,
         )
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError, OverflowError) as error:
-        raise Damaged(file, f"it is no message ({type(error).__name__}: {error})") from error
+        raise Damaged(file, f"it is not a message ({type(error).__name__}: {error})") from error
 
 
 def _require_text(value: object) -> str:

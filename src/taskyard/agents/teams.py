@@ -197,9 +197,9 @@ def decode_team(path: str, data: bytes) -> Team:
     try:
         record = as_object(json.loads(data))
     except (ValueError, RecursionError) as error:
-        raise Damaged(path, f"it is no JSON ({error})") from error
+        raise Damaged(path, f"it is not JSON ({error})") from error
     if record is None or not as_name(record.get("name")) or as_list(record.get("members")) is None:
-        raise Damaged(path, "it is no team")
+        raise Damaged(path, "it is not a team")
     members = (_parse_member(as_object(entry) or {}) for entry in as_list(record["members"]) or ())
     return Team(
         name=as_name(record["name"]),
@@ -422,9 +422,9 @@ def _read_config(path: str) -> dict[str, Any] | None:
     try:
         config = as_object(json.loads(data))
     except (ValueError, RecursionError) as error:
-        raise Damaged(path, f"it is no JSON ({error})") from error
+        raise Damaged(path, f"it is not JSON ({error})") from error
     if config is None or as_list(config.get("members")) is None:
-        raise Damaged(path, "it is no team: it has no list of members")
+        raise Damaged(path, "it is not a team: it has no list of members")
     return config
 
 

@@ -293,5 +293,5 @@ def reported_failure(answer: str) -> str:
     lines = [line.strip() for line in answer.rsplit("\n", 20)[-20:] if line.strip()]
     for line in reversed(lines[-_REPORT_LINES:]):
         if (found := _REPORT.match(line[:2000])) is not None:
-            return found["reason"].strip() or "it does not say why"
+            return found["reason"].strip() or "it gives no reason"
     return ""

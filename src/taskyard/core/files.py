@@ -209,7 +209,7 @@ def read_open(fd: int, path: str, *, most: int = LARGEST_RECORD) -> bytes:
             size += len(data)
     except OSError as error:
         if error.errno == errno.ESPIPE:
-            raise Damaged(path, "it is no plain file") from error
+            raise Damaged(path, "it is not a plain file") from error
         raise storage_error(path, error) from error
     if size > most:
         raise Damaged(path, f"it is larger than {most:,} bytes")

@@ -392,7 +392,7 @@ async def close_pipes(process: Process) -> None:
     await wait_exit(process)
     until = monotonic() + _LINGER_TIMEOUT
     await sleep(_LINGER_POLL)
-    while _unread_bytes(process) and monotonic() < until:  # noqa: ASYNC110 - nobody tells when a pipe is empty
+    while _unread_bytes(process) and monotonic() < until:  # noqa: ASYNC110 - no event signals an empty pipe
         await sleep(_LINGER_POLL)
     for number in (0, 1, 2):
         if (pipe := _pipe(process, number)) is not None:

@@ -480,7 +480,7 @@ def _matcher(where: str, value: object) -> str:
     try:
         re.compile(value)
     except (re.error, OverflowError, RecursionError) as error:
-        raise _InvalidSetting(where, f"{quote_value(value)} is no regular expression ({error})") from error
+        raise _InvalidSetting(where, f"{quote_value(value)} is not a regular expression ({error})") from error
     return value
 
 

@@ -231,7 +231,7 @@ def _remove_stale(path: str) -> None:
 
     try:
         if not stat.S_ISSOCK(os.lstat(path).st_mode):
-            raise AlreadyExists("something", path, hint="It is no socket: choose another path.")
+            raise AlreadyExists("something", path, hint="It is not a socket: choose another path.")
     except FileNotFoundError:
         return
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:

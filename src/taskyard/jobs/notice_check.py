@@ -124,7 +124,7 @@ def _find_records(value: object) -> list[Mapping[str, object]]:
         return _find_records(one["data"])
     found = [one] if one is not None else [as_object(item) for item in as_list(value) or [None]]
     if None in found:
-        raise NotGenuine("it is no object with the fields of one")
+        raise NotGenuine("it is not an object with the fields of a notice")
     return [record for record in found if record is not None]
 
 

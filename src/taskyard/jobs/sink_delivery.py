@@ -174,7 +174,7 @@ def write_terminal(terminal: str, data: bytes) -> None:
     fd = os.open(terminal, os.O_WRONLY | os.O_NOCTTY | os.O_NONBLOCK | os.O_CLOEXEC)
     try:
         if not os.isatty(fd):
-            raise NotFound(f"{terminal} is no terminal.")
+            raise NotFound(f"{terminal} is not a terminal.")
         os.write(fd, data)
     finally:
         os.close(fd)

@@ -88,8 +88,8 @@ _PERMANENT_TEXTS = ("no password supplied", "Servname not supported", "invalid p
 #: Advice for messages of a server, or of libpq, that refuses a connection.
 _ADVICE = {
     "no password supplied": "Put it into ~/.pgpass, or set PGPASSWORD.",
-    "password authentication failed": "Look at ~/.pgpass, PGPASSWORD, and the user's name in the address.",
-    "does not exist": "Look at the address (`store`), or make it with createdb or createuser.",
+    "password authentication failed": "Check ~/.pgpass, PGPASSWORD, and the user name in the address.",
+    "does not exist": "Check the address (`store`), or create it with createdb or createuser.",
     "permission denied": "Its owner can GRANT what is missing; see the guide on PostgreSQL.",
 }
 

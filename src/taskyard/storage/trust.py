@@ -212,7 +212,7 @@ def _read_store(path: str) -> Store:
 def _parse_record(entry: object) -> TrustRecord:
     """Parse an entry of the store; its hash is recomputed, so that what is shown is what is allowed."""
     if not isinstance(entry, dict):
-        raise TypeError("an entry is no object")
+        raise TypeError("an entry is not an object")
     fields = cast("dict[str, object]", entry)
     kind, path, commands, at = (fields[name] for name in ("kind", "path", "commands", "at"))
     if not isinstance(path, str) or not isinstance(commands, list) or not isinstance(at, int):

@@ -403,7 +403,7 @@ def check_named_extras(given: Mapping[str, object]) -> dict[str, object]:
     for name in given:
         if name not in EXTRAS:
             known = f"{', '.join(EXTRAS)}, or a key of metadata"
-            raise BadValue(quote_value(name), None, known, found="is no field of a task")
+            raise BadValue(quote_value(name), None, known, found="is not a field of a task")
     return check_extras(**given)
 
 

@@ -148,7 +148,7 @@ def decode_task(task_id: str, raw: Mapping[str, object]) -> Task:
         raise UnreadableTask("it has no subject")
     metadata: object = get("metadata") or {}
     if not isinstance(metadata, dict):
-        raise UnreadableTask("its metadata is no object")
+        raise UnreadableTask("its metadata is not an object")
     return Task(
         task_id,
         subject,
@@ -167,7 +167,7 @@ def decode_task(task_id: str, raw: Mapping[str, object]) -> Task:
 def _text(raw: Mapping[str, object], key: str) -> str | None:
     value = raw.get(key)
     if value is not None and not isinstance(value, str):
-        raise UnreadableTask(f"its {key} is no text")
+        raise UnreadableTask(f"its {key} is not text")
     return value
 
 
@@ -176,9 +176,9 @@ def _ids(raw: Mapping[str, object], key: str) -> tuple[str, ...]:
     if not value:
         if value is None or isinstance(value, list):
             return ()
-        raise UnreadableTask(f"its {key} is no list")
+        raise UnreadableTask(f"its {key} is not a list")
     if not isinstance(value, list):
-        raise UnreadableTask(f"its {key} is no list")
+        raise UnreadableTask(f"its {key} is not a list")
     ids = [str(item) for item in cast("list[object]", value) if isinstance(item, (str, int))]
     return tuple(dict.fromkeys(item for item in ids if is_id(item)))  # an invalid id blocks nothing
 

@@ -180,7 +180,7 @@ async def _a_job_whose_supervisor_is_killed_is_lost_and_nothing_of_it_runs(yard:
     if job.is_inside:
         return  # it ends with its program, which is this one
     keeper = supervisor_pid(JobPaths(yard.home, job.id))
-    assert keeper, "it has no keeper"
+    assert keeper, "it has no supervisor"
     os.kill(keeper, signal.SIGKILL)
     if spec.wanted().resumes:
         await _assert_recovered(yard, job.id)
@@ -195,8 +195,8 @@ async def _a_job_whose_supervisor_is_killed_is_lost_and_nothing_of_it_runs(yard:
 
 async def _assert_recovered(yard: JobCheck, job_id: str) -> None:
     """Assert that work on a remote is followed by a new supervisor, and can be stopped through it."""
-    assert (await yard.jobs.wait(job_id, timeout=0.5)).status is JobStatus.RUNNING, "it was given up with its keeper"
-    assert supervisor_pid(JobPaths(yard.home, job_id)), "nobody keeps it now"
+    assert (await yard.jobs.wait(job_id, timeout=0.5)).status is JobStatus.RUNNING, "it ended with its supervisor"
+    assert supervisor_pid(JobPaths(yard.home, job_id)), "no supervisor runs it now"
     [stopped] = await yard.jobs.stop(job_id)
     assert stopped.outcome == "stopped", f"a stop is answered {stopped.outcome}: {stopped.job.end}"
     await _assert_notified(yard, job_id, "killed")

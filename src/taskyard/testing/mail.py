@@ -59,7 +59,7 @@ def _the_receipt_follows_the_message(office: MailFactory, _: float) -> None:
         states = [other.receipt(sent)]
         post.take("bob")
         states.append(other.receipt(sent))
-        assert other.ack("bob", [sent]) == (sent,), "whoever took it, it can be acknowledged"
+        assert other.ack("bob", [sent]) == (sent,), "any process can acknowledge it"
         states.append(post.receipt(sent))
         assert states == ["stored", "delivered", "read"]
         assert post.ack("bob", [sent]) == (), "it was acknowledged twice"
@@ -77,7 +77,7 @@ def _unknown_names_are_refused_and_the_nearest_named(office: MailFactory, _: flo
         _expect_error(RecipientNotFound, lambda: post.send("ada", "bob", "too late"))
         assert post.known() == []
         assert post.inform("ada", "bob", "you own it", data={}).state == "stored", "a new owner gets a box"
-        assert post.inform("bob", "bob", "I own it", data={}).state == "skipped", "nobody hears of their own act"
+        assert post.inform("bob", "bob", "I own it", data={}).state == "skipped", "it is the agent's own change"
         post.close_box("bob")
         assert [message.text for message in post.take("bob")] == ["you own it"], "what it has stays readable"
 
@@ -150,7 +150,7 @@ def _mail_held_for_a_time_returns_after_it(office: MailFactory, _: float) -> Non
         second = post.send("ada", "bob", "hi").id
         post.take("bob", hold=0.3)
         assert post.take("bob") == []
-        assert post.wait("bob", _TIMEOUT), "nobody was woken when the hold was over"
+        assert post.wait("bob", _TIMEOUT), "the waiter was not woken when the hold was over"
         assert [(message.id, message.redelivered) for message in post.take("bob")] == [(second, True)]
 
 
@@ -222,7 +222,7 @@ def _new_mail_ends_a_wait(office: MailFactory, _: float) -> None:
         other.send("ada", "bob", "hi")
         waiting.join(_TIMEOUT)
         assert answers == [True]
-        assert time.monotonic() - began < _TIMEOUT / 2, "nobody was woken: it slept the whole time"
+        assert time.monotonic() - began < _TIMEOUT / 2, "the waiter was not woken: it slept the whole time"
 
 
 def _what_was_read_can_be_forgotten_and_what_waits_stays(office: MailFactory, _: float) -> None:

@@ -36,7 +36,7 @@ _POLL_INTERVAL = 0.05
 _T = TypeVar("_T")
 
 #: Id of a session that was never started.
-_UNKNOWN_SESSION = "taskyard-check-nobody"
+_UNKNOWN_SESSION = "taskyard-check-unknown"
 
 
 class BackendCheck(NamedTuple):

@@ -154,7 +154,7 @@ def _a_lease_is_stored_with_its_task(store: TaskStore) -> None:
     assert store.get(task_id).lease == longer
     assert change_log(store, start) == [], "renewing a lease is no change of the task"
     set_fields(store, task_id, status=TaskStatus.COMPLETED)
-    assert store.get(task_id).lease is None, "a completed task is held by nobody"
+    assert store.get(task_id).lease is None, "a completed task has no holder"
 
 
 def _a_task_can_be_leased_at_creation(store: TaskStore) -> None:
@@ -450,7 +450,7 @@ def _a_lease_that_ran_out_puts_the_task_back(store: TaskStore) -> None:
 def _the_third_loss_quarantines_a_task(store: TaskStore) -> None:
     task_id = add(store)
     for losses in (1, 2, 3):
-        assert not store.get(task_id).is_held, f"set aside after {losses - 1} losses"
+        assert not store.get(task_id).is_held, f"quarantined after {losses - 1} losses"
         store.update(task_id, claim_rule(new_lease(ends_in=-1)), act("claim"))
         assert store.get(task_id).owner is None
     assert store.get(task_id).is_held

@@ -93,7 +93,7 @@ def job_detail_rows(job: JobView, known: DetailData, *, now: int) -> list[Detail
         else []
     )
     facts += [DetailRow("inside", job.parent, link_id=job.parent)] if job.parent else []
-    facts += [DetailRow("told", "yes", glyph="✓", ascii="+")] if job.notified else []
+    facts += [DetailRow("notified", "yes", glyph="✓", ascii="+")] if job.notified else []
     took = job.total._replace(duration_ms=_run_ms(job, now)) if job.total.jobs <= 1 else job.total
     return [*facts, DetailRow("took", took.in_words())]
 

@@ -68,7 +68,7 @@ def test_one_that_keeps_none_is_told_where_the_transcript_is(jobs: Jobs) -> None
 def test_what_cannot_be_gone_on_with_is_refused_and_says_why(jobs: Jobs) -> None:
     with pytest.raises(JobNotFound):
         Agent.resume("axxxxxxxx", "go on", home=jobs.home)
-    with pytest.raises(Conflict, match="is no agent"):
+    with pytest.raises(Conflict, match="is not an agent"):
         Agent.resume(jobs.run(Shell("true"), timeout=30).id, "go on", home=jobs.home)
     works = jobs.start(Agent("go", command=["sleep", "60"]))
     with pytest.raises(Conflict, match=f"taskyard send {works.id}"):

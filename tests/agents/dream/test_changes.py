@@ -42,7 +42,7 @@ def test_a_diff_acts_on_no_terminal_and_has_an_end(tmp_path: Path, monkeypatch: 
     old, new, made = folders(tmp_path, {}, after)
     lines = list(staging.diff(old, new, made))
     assert all(line.isprintable() for line in lines)
-    assert sum("no text, or too long" in line for line in lines) == 3
+    assert sum("not text, or too long" in line for line in lines) == 3
     monkeypatch.setattr(staging, "LONGEST_DIFF", 60)
     cut = list(staging.diff(old, new, made))
     assert cut[-1].endswith("the diff is cut here.")

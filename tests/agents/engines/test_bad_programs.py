@@ -65,7 +65,7 @@ def test_a_prompt_that_is_read_late_or_never_keeps_nobody_waiting(tmp_path: Path
 def test_a_program_that_falls_silent_is_ended(tmp_path: Path, engine: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TASKYARD_AGENT_SILENCE", "0.5")
     said = work(engine, "go", tmp_path, command=bare("time.sleep(600)"))
-    assert (said.error, said.is_retryable) == ("it said nothing for 0.5 s", True)
+    assert (said.error, said.is_retryable) == ("it produced no output for 0.5 s", True)
 
 
 @pytest.mark.req("K-08", "B-09")

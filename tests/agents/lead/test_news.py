@@ -74,11 +74,11 @@ def test_why_nobody_works_on_a_task_is_said() -> None:
     five = Task("5", "Five", metadata={"taskyard": failed})
     tasks = {task.id: task for task in (one, two, three, four, five)}
     assert [team_lead.describe_open_task(task, tasks, "my crew").partition(": ")[2] for task in tasks.values()] == [
-        "set aside, it lost its holders too often. `taskyard task edit 1 --clear held --list 'my crew'`",
+        "quarantined, it lost its holders too often. `taskyard task edit 1 --clear held --list 'my crew'`",
         "waits for #1",
         "bob has it",
         "requires cobol",
-        "set aside, it failed, last because: no fuel. `taskyard task edit 5 --clear held --list 'my crew'`",
+        "quarantined, it failed, last because: no fuel. `taskyard task edit 5 --clear held --list 'my crew'`",
     ]
 
 

@@ -88,8 +88,8 @@ def test_a_bare_list_is_a_plan_and_so_is_json(tmp_path: Path) -> None:
         ("- subject: &x A\n- subject: *x\n", 1, "alias"),
         ("- subject: !!python/object/apply:os.system ['true']\n", 1, "plain values only"),
         ("- subject: A\n  subject: B\n", 2, "twice"),
-        ("- subject: 'A\n", 2, "no YAML"),
-        ("name: ''\ntasks: [A]\n", 1, "no name for a team"),
+        ("- subject: 'A\n", 2, "not YAML"),
+        ("name: ''\ntasks: [A]\n", 1, "not a valid team name"),
         ("- subject: A\n  id: [1]\n", 2, "id"),
     ],
 )
@@ -103,5 +103,5 @@ def test_a_plan_that_is_not_there_or_no_text_is_refused(tmp_path: Path) -> None:
     with pytest.raises(NotFound):
         plan_file.read_plan(str(tmp_path / "none.yaml"))
     (tmp_path / "plan.yaml").write_bytes(b"\xff\xfe\x00")
-    with pytest.raises(BadPlan, match="no UTF-8"):
+    with pytest.raises(BadPlan, match="not UTF-8"):
         plan_file.read_plan(str(tmp_path / "plan.yaml"))

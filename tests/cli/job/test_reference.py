@@ -46,9 +46,9 @@ def test_a_name_means_the_job_that_runs_before_one_that_ended() -> None:
     [
         ("twice", 2, "fits 2 jobs"),
         ("b", 4, "No job b"),
-        ("nothing-like-it", 2, "is no job id"),
+        ("nothing-like-it", 2, "is not a job id"),
         ("zzzz", 4, "No job zzzz"),
-        ("", 2, "is no job id"),
+        ("", 2, "is not a job id"),
     ],
 )
 def test_what_names_no_job_or_several_is_refused(text: str, code: int, words: str) -> None:

@@ -80,7 +80,7 @@ def test_what_is_no_json_object_is_refused(text: str) -> None:
         JsonText(text)
 
 
-@pytest.mark.parametrize(("text", "word"), [('{"a": []}', "a is no object"), ('{"a": null}', "a is no object")])
+@pytest.mark.parametrize(("text", "word"), [('{"a": []}', "a is not an object"), ('{"a": null}', "a is not an object")])
 def test_no_value_of_others_makes_room_for_an_object(text: str, word: str) -> None:
     doc = JsonText(text)
     with pytest.raises(NotEditable, match=word):

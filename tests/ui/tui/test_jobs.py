@@ -219,7 +219,7 @@ async def test_a_pager_that_is_no_command_is_told(release: LiveView, monkeypatch
     async with app.run_test(size=(120, 30), notifications=True) as pilot:
         await select(pilot, app, started.id)
         await pilot.press("o")
-        await eventually(pilot, lambda: "which is no command" in grid(app), "the error")
+        await eventually(pilot, lambda: "which is not a command" in grid(app), "the error")
 
 
 @pytest.mark.req("B-06", "Q-11")

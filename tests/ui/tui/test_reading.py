@@ -101,7 +101,7 @@ async def test_a_click_on_the_pill_leads_to_the_jobs_and_one_on_a_tab_turns_to_i
 
 @driven
 async def test_what_cannot_be_read_is_said_in_words(tmp_path: Path) -> None:
-    app = view_of(Scenery(scene(damaged=(DamagedFile("7.json", "it is no JSON"),)), home_of(tmp_path)))
+    app = view_of(Scenery(scene(damaged=(DamagedFile("7.json", "it is not JSON"),)), home_of(tmp_path)))
     async with app.run_test(size=(120, 30), notifications=True) as pilot:
-        await eventually(pilot, lambda: "7.json cannot be read: it is no JSON" in grid(app), "the words")
+        await eventually(pilot, lambda: "7.json cannot be read: it is not JSON" in grid(app), "the words")
         assert "! 1 unreadable" in grid(app)

@@ -217,7 +217,7 @@ def resume_fields(home: str, job_id: str, prompt: str) -> dict[str, object]:
     """
     job = read_job(home, job_id)
     if job.type != "local_agent":
-        raise Conflict(f"{job.id} is no agent: it is a {job.type}.")
+        raise Conflict(f"{job.id} is not an agent: it is a {job.type}.")
     if not job.is_final:
         raise Conflict(f"Agent {job.id} is still running: `taskyard send {job.id} TEXT` sends it a message.")
     folder = JobPaths(home, job.id)

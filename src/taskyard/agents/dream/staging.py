@@ -738,7 +738,7 @@ def _diff_file(before: str, after: str, name: str) -> Iterator[str]:
     if old is None or new is None:
         yield f"--- a/{title}"
         yield f"+++ b/{title}"
-        yield "… differs: it is no text, or too long to compare."
+        yield "… differs: it is not text, or too long to compare."
         return
     from_, to = (f"a/{title}" if old else "/dev/null"), (f"b/{title}" if new else "/dev/null")
     found = False

@@ -802,7 +802,7 @@ class _Run:
                 self._wire.last_output_at = time.monotonic()
             left = patience - (time.monotonic() - self._wire.last_output_at)
             if left <= 0:
-                raise RunFailed(f"it said nothing for {patience:g} s{self._last_words()}", is_retryable=True)
+                raise RunFailed(f"it produced no output for {patience:g} s{self._last_words()}", is_retryable=True)
             either: set[asyncio.Future[Any]] = {asking, self._failed}
             await asyncio.wait(either, timeout=left, return_when=asyncio.FIRST_COMPLETED)
             if self._failed.done() and not asking.done():
@@ -907,6 +907,6 @@ _RATE_LIMIT_KINDS = ("rate_limit", "rate_limited", "usage_limit", "overloaded")
 _STOP_REASONS = {
     "max_tokens": "it reached the most tokens it may use in a turn, before it was done",
     "max_turn_requests": "it reached the most requests it may make in a turn, before it was done",
-    "refusal": "it refused to go on",
-    "cancelled": "it says that it was cancelled, before it was done",
+    "refusal": "it refused to continue",
+    "cancelled": "it was cancelled before it was done",
 }

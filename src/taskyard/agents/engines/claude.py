@@ -758,7 +758,7 @@ class _Run:
     def _silent(self, patience: float) -> TurnResult | None:
         if not self.stream.is_working:
             return self.stream.said  # it answered, but a child process keeps it running
-        return TurnResult(error=f"it said nothing for {patience:g} s", is_retryable=True)
+        return TurnResult(error=f"it produced no output for {patience:g} s", is_retryable=True)
 
     def _heard(self, message: Mapping[str, object]) -> None:
         kind = message.get("type")

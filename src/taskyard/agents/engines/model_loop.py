@@ -668,7 +668,7 @@ def _model(name: str, *, own_tools: bool) -> Model:
     module, _, attribute = place.partition(":")
     found: Model[Any] = getattr(import_module(module), attribute)
     if not _is_model(found):
-        raise TypeError(f"{place} is no model of pydantic-ai")
+        raise TypeError(f"{place} is not a pydantic-ai model")
     return found
 
 

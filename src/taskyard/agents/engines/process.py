@@ -240,7 +240,9 @@ async def run(argv: Sequence[str], brief: Brief, reader: EventReader) -> TurnRes
                 if done:
                     break
             else:
-                return TurnResult(reader.answer_buffer.answer, f"it said nothing for {patience:g} s", is_retryable=True)
+                return TurnResult(
+                    reader.answer_buffer.answer, f"it produced no output for {patience:g} s", is_retryable=True
+                )
             if not reading.done():
                 return reader.said(0, "")
             return reader.said(reading.result(), program.stderr_tail)

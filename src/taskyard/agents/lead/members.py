@@ -281,7 +281,7 @@ def take_request(path: str, *, surroundings: bool) -> MembersRequest:
     wish, env, cwd = as_object(found.get("wish")), as_object(found.get("env")), as_text(found.get("cwd"))
     names = tuple(as_text(name) for name in as_list(found.get("names")) or ())
     if wish is None or env is None or not cwd or not names:
-        raise Damaged(path, "it is no request for members")
+        raise Damaged(path, "it is not a request for members")
     os.unlink(path)
     if surroundings:
         kept = {key: os.environ[key] for key in _TERMINAL_VARIABLES if key in os.environ}
@@ -690,7 +690,7 @@ def _wait_for_jobs(request: str, lives: Callable[[], bool], team: str, name: str
         if answer is not None:
             if jobs := as_object(answer.get("jobs")):
                 return {member: as_text(job) for member, job in jobs.items()}
-            raise MemberNotStarted(name, team, as_text(answer.get("error")) or "it did not say why")
+            raise MemberNotStarted(name, team, as_text(answer.get("error")) or "it gave no reason")
         if is_over:
             raise MemberNotStarted(name, team, "its host process exited at once")
         if time.monotonic() > deadline:

@@ -87,12 +87,12 @@ class _PlanParser:
         try:
             return check_name("a team", name if isinstance(name, str) else "")
         except BadName as error:
-            self._refuse(("name",), f"{quote_value(name)} is no name for a team: {error.why}")
+            self._refuse(("name",), f"{quote_value(name)} is not a valid team name: {error.why}")
 
     def _task(self, raw: object, path: KeyPath, number: int) -> ImportedTask:
         given = {"subject": raw} if isinstance(raw, str) else as_object(raw)
         if given is None:
-            self._refuse(path, f"task {number} is no subject, and no mapping with one")
+            self._refuse(path, f"task {number} is neither a subject nor a mapping with one")
         where = f"task {number}"
         self._check_keys(path, where, given, _KEYS)
         if "needs" in given and "blocked_by" in given:

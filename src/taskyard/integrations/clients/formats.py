@@ -209,7 +209,7 @@ class JsonText:
             self._become(self.text[: item.at] + told + self.text[item.end :], path, value)
             return
         if not isinstance(self.get(there), dict):
-            raise NotEditable(f"{format_path(there)} is no object")
+            raise NotEditable(f"{format_path(there)} is not an object")
         inner = value
         for key in reversed(left[1:]):
             inner = {key: inner}
@@ -221,7 +221,7 @@ class JsonText:
         if found is None:
             self.put(path, [value])
         elif (items := as_list(found)) is None:
-            raise NotEditable(f"{format_path(path)} is no list")
+            raise NotEditable(f"{format_path(path)} is not a list")
         else:
             self._insert(path, len(items), value)
 
@@ -274,7 +274,7 @@ class JsonText:
                 if key not in found:
                     return path[:depth], path[depth:]
             elif _child(value, key) is None:
-                raise NotEditable(f"{format_path(path[:depth])} is no object")
+                raise NotEditable(f"{format_path(path[:depth])} is not an object")
             value = _child(value, key)
         return path, ()
 
@@ -317,7 +317,7 @@ def _parse_json(text: str) -> dict[str, object]:
     try:
         found = as_object(json.loads(text.removeprefix(_BOM)))
     except (ValueError, RecursionError) as error:
-        raise NotEditable(f"it is no plain JSON, which has no comments and no trailing commas: {error}") from error
+        raise NotEditable(f"it is not plain JSON, which has no comments and no trailing commas: {error}") from error
     if found is None:
         raise NotEditable("it is JSON, but no object")
     return found
@@ -645,7 +645,7 @@ def parse_toml(text: str) -> dict[str, object]:
     try:
         return tomllib.loads(text)
     except (tomllib.TOMLDecodeError, RecursionError) as error:
-        raise NotEditable(f"it is no TOML: {error}") from error
+        raise NotEditable(f"it is not TOML: {error}") from error
 
 
 def iter_tables(text: str) -> Iterator[Table]:

@@ -82,7 +82,7 @@ class ConfigFile(NamedTuple):
         try:
             return (self.data or b"").decode()
         except UnicodeDecodeError as error:
-            raise BadConfig(self.path, f"it is no UTF-8 (byte {error.start})") from error
+            raise BadConfig(self.path, f"it is not UTF-8 (byte {error.start})") from error
 
 
 def read_config_file(path: str, *, within: str | None = None) -> ConfigFile:
@@ -104,7 +104,7 @@ def read_config_file(path: str, *, within: str | None = None) -> ConfigFile:
     except OSError as error:
         raise storage_files.storage_error(path, error) from error
     if not stat.S_ISREG(found.st_mode):
-        raise BadConfig(path, "it is no plain file", advice="Move it out of the way.")
+        raise BadConfig(path, "it is not a plain file", advice="Move it out of the way.")
     if found.st_uid != os.geteuid():
         raise BadConfig(path, f"it belongs to user {found.st_uid}, not to you", advice="Run this as its owner.")
     return ConfigFile(path, real, storage_files.read(real, most=MAX_FILE), stat.S_IMODE(found.st_mode))

@@ -94,7 +94,7 @@ def _parse_url(remote: Remote) -> SplitResult | None:
         parts = urlsplit(remote.url)
         port = parts.port
     except ValueError as error:
-        raise _CheckFailure("bad_url", f"{where} is no URL: {error}", "Write it as http://host:port.") from error
+        raise _CheckFailure("bad_url", f"{where} is not a URL: {error}", "Write it as http://host:port.") from error
     if "@" in parts.netloc:
         advice = "Take them out of it, and name the variable that holds the token: token_env."
         raise _CheckFailure("bad_url", f"{where} holds a name or a password, which would be shown", advice)

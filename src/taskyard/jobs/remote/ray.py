@@ -199,7 +199,7 @@ def _ssl_context() -> SSLContext:
 def last_line(text: str) -> str:
     """Return the last line of an error with a stack trace: the reason."""
     lines = [line.strip() for line in text.split("\n") if line.strip(" .\r\t")]
-    return lines[-1] if lines else "it does not say why"
+    return lines[-1] if lines else "it gives no reason"
 
 
 def _error_text(error: Exception) -> str:

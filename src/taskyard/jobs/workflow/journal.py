@@ -208,13 +208,15 @@ def _reconcile_state(home: str, state: StepState) -> StepState:
     try:
         job = read_job(home, state.job)
     except (JobNotFound, OutputGone):
-        return StepState(why="was announced, and never begun")
+        return StepState(why="was planned but never started")
     if job.end is None:
         return state
     if job.end.cause in INTERRUPTED:
-        return StepState(WAITING, job.id, why="was cut short, and runs again with `resume`")
+        return StepState(WAITING, job.id, why="was interrupted; `resume` runs it again")
     is_good = job.status.value == COMPLETED
-    return StepState(COMPLETED if is_good else FAILED, job.id, job.end.exit_code, why="ended unnoticed")
+    return StepState(
+        COMPLETED if is_good else FAILED, job.id, job.end.exit_code, why="ended while the workflow did not run"
+    )
 
 
 def list_runs(home: str) -> list[Run]:

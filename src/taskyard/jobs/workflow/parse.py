@@ -78,7 +78,7 @@ class ValueReader:
         for name, value in found.items():
             here = (*path, "env", name)
             if _VARIABLE.fullmatch(name) is None:
-                self.refuse(here, f"{where}: {quote_value(name)} is no name for a variable")
+                self.refuse(here, f"{where}: {quote_value(name)} is not a valid variable name")
             if isinstance(value, float) or not isinstance(value, (str, int)) or "\0" in str(value):
                 self.refuse(here, f"{where}: the variable {name} must be text; put it into quotes")
             env[name] = ("true" if value else "false") if isinstance(value, bool) else str(value)
@@ -188,7 +188,7 @@ class WorkflowParser(ValueReader):
     def _step(self, raw: object, path: KeyPath, at: int) -> Step:
         given = as_object(raw)
         if given is None:
-            self.refuse(path, f"step {at + 1} is no mapping")
+            self.refuse(path, f"step {at + 1} is not a mapping")
         step_id = given.get("id", f"step-{at + 1}")
         if not isinstance(step_id, str) or _STEP_ID.fullmatch(step_id) is None:
             self.refuse(
@@ -265,7 +265,8 @@ class WorkflowParser(ValueReader):
         places = {subject: at for at, subject in reversed([*enumerate(before)]) if isinstance(subject, str)}
         for need in needs:
             if need not in places:
-                self.refuse((*path, "needs"), f"{where}: it needs {quote_value(need)}, which is no subject before it")
+                why = "which is not the subject of an earlier task"
+                self.refuse((*path, "needs"), f"{where}: it needs {quote_value(need)}, {why}")
         owner = self.text(given, "owner", path, where, longest=200, lines=False)
         return StepTask(subject, description, owner, tuple(places[need] for need in needs))
 
@@ -333,7 +334,8 @@ class WorkflowParser(ValueReader):
 
 def _hint(name: str, known: Sequence[str]) -> str:
     near = nearest(name, known, most=1)
-    return f"which is no step; did you mean {near[0]}?" if near else f"which is no step; there are {', '.join(known)}"
+    hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(known)}"
+    return f"which is not a step; {hint}"
 
 
 def _referenced_steps(step: Step) -> set[str]:
@@ -425,14 +427,14 @@ def read_text(path: str) -> str:
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise BadWorkflow(os.path.basename(path), f"it is no UTF-8 text ({error.reason})") from None
+        raise BadWorkflow(os.path.basename(path), f"it is not UTF-8 text ({error.reason})") from None
 
 
 def _parse_json(text: str, file: str) -> object:
     try:
         return json.loads(text, object_pairs_hook=_unique_keys, parse_constant=_refuse_constant)
     except json.JSONDecodeError as error:
-        raise BadWorkflow(file, f"it is no JSON: {error.msg}", line=error.lineno) from None
+        raise BadWorkflow(file, f"it is not JSON: {error.msg}", line=error.lineno) from None
     except RecursionError:
         raise BadWorkflow(file, "it is nested too deeply") from None
     except ValueError as error:
@@ -451,7 +453,7 @@ def _unique_keys(pairs: list[tuple[str, object]]) -> dict[str, object]:
 
 
 def _refuse_constant(name: str) -> object:
-    raise ValueError(f"has {name}, which is no value")
+    raise ValueError(f"has {name}, which is not a JSON value")
 
 
 _DOT_STYLES = {

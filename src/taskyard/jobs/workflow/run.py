@@ -92,7 +92,7 @@ class WorkflowRunner:
             self._finish(step, job)
             return
         self._states[step.id] = StepState()
-        self._say(f"{step.id}: was cut short{'' if job is None else f' as {job_id}'}, and runs again")
+        self._say(f"{step.id}: was interrupted{'' if job is None else f' as {job_id}'}; runs again")
 
     async def _left(self, job_id: str) -> Job | None:
         """Return a job of an interrupted run after its end; None if it was never created and never will be."""

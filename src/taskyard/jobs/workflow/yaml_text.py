@@ -51,9 +51,9 @@ def load(text: str) -> tuple[object, LineNumbers]:
         node: yaml.Node | None = _LOADER(text).get_single_node()
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
-        raise BadYaml(f"is no YAML: {error.problem or error.context}", 0 if mark is None else mark.line + 1) from None
+        raise BadYaml(f"is not YAML: {error.problem or error.context}", 0 if mark is None else mark.line + 1) from None
     except yaml.YAMLError as error:
-        raise BadYaml(f"is no YAML: {' '.join(str(error).split())}", 0) from None
+        raise BadYaml(f"is not YAML: {' '.join(str(error).split())}", 0) from None
     except RecursionError:
         raise BadYaml("is nested too deeply", 0) from None
     if node is None:
@@ -103,7 +103,7 @@ class _NodeReader:
         for key, value in node.value:
             line = key.start_mark.line + 1
             if not isinstance(key, yaml.ScalarNode) or key.tag == "tag:yaml.org,2002:merge":
-                raise BadYaml("has a key that is no plain word", line)
+                raise BadYaml("has a key that is not a plain string", line)
             name = str(key.value)  # as written: `on` and `yes` are plain words here
             if name in found:
                 raise BadYaml(f"says {name!r} twice", line)
@@ -117,5 +117,5 @@ class _NodeReader:
                 raise ValueError
             value: object = self._constructor.construct_object(node)  # pyright: ignore[reportUnknownMemberType]
         except (ValueError, OverflowError, yaml.YAMLError):
-            raise BadYaml(f"has {str(node.value)[:20]!r}, which is no such value", line) from None
+            raise BadYaml(f"has {str(node.value)[:20]!r}, which is not a valid value", line) from None
         return value

@@ -349,7 +349,7 @@ def hidden_reasons(raw: Mapping[str, object]) -> list[str]:
 
 def _reasons(raw: Mapping[str, object]) -> Iterator[str]:
     if not isinstance(raw.get("id"), str):
-        yield "its id is no text" if "id" in raw else "it has no id"
+        yield "its id is not text" if "id" in raw else "it has no id"
     if not isinstance(raw.get("description"), str):
         yield "its description is null" if "description" in raw else "it has no description"
     if "status" not in raw:
@@ -361,7 +361,7 @@ def _reasons(raw: Mapping[str, object]) -> Iterator[str]:
         if not isinstance(raw.get(key), list):
             yield f"its {key} is null" if key in raw else f"it has no {key}"
         elif not all(isinstance(item, str) for item in as_list(raw[key]) or ()):
-            yield f"its {key} holds what is no text"
+            yield f"its {key} has an item that is not text"
 
 
 class SalvagedTask(NamedTuple):

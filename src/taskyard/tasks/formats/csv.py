@@ -110,7 +110,7 @@ def _rows(text: str) -> Iterator[tuple[int, dict[str, str]]]:
                 raise BadValue(f"line {line}", f"{len(row)} cells long", f"at most {len(columns)}, as in the header")
             yield line, dict(zip(columns, map(_unescape_formula, row)))
     except csv.Error as error:
-        raise BadValue(f"line {reader.line_num}", "", "rows as in the header", found=f"is no CSV ({error})") from None
+        raise BadValue(f"line {reader.line_num}", "", "rows as in the header", found=f"is not CSV ({error})") from None
 
 
 def _delimiter(text: str) -> str:

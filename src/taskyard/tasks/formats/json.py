@@ -117,7 +117,7 @@ def parse_json(text: str) -> object:
     except RecursionError:
         raise BadValue("The file", "", "JSON with tasks", found="is nested too deeply") from None
     except ValueError as error:
-        found = f"is no JSON ({error})" if text.strip() else "is empty"
+        found = f"is not JSON ({error})" if text.strip() else "is empty"
         raise BadValue("The file", text[:20], "the JSON of an export, or an array of tasks", found=found) from None
 
 

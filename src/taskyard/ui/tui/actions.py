@@ -122,4 +122,4 @@ def pause_or_resume(jobs: Jobs, job_id: str, *, is_paused: bool) -> str:
         raise JobNotBegun(job.id, job.waits_for)
     if not changed and not is_paused and not job.is_paused:
         raise Conflict(f"Job {job.id} is about to end and cannot be paused. See `taskyard wait {job.id}`.")
-    return f"{job.id} {'goes on' if is_paused else 'is paused, and its clock with it'}."
+    return f"{job.id} {'is resumed' if is_paused else 'is paused, with its time limit'}."

@@ -497,7 +497,7 @@ def read_in_pager(app: App[str], job_id: str) -> str:
     try:
         words = shlex.split(setting) or ["less"]
     except ValueError as error:
-        return f"PAGER is {setting!r}, which is no command ({error})."
+        return f"PAGER is {setting!r}, which is not a command ({error})."
     env = {**os.environ, "FORCE_COLOR": "1", "LESS": os.environ.get("LESS", "-R")}
     try:
         with app.suspend():

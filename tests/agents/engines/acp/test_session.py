@@ -137,7 +137,7 @@ def test_a_session_that_an_agent_knows_no_longer_is_begun_anew(tmp_path: Path) -
 @pytest.mark.parametrize(
     ("body", "error", "retryable"),
     [
-        (SPEAKS + "answer(result={'stopReason': 'refusal'})", "it refused to go on", False),
+        (SPEAKS + "answer(result={'stopReason': 'refusal'})", "it refused to continue", False),
         (SPEAKS + "answer(result={'stopReason': 'max_tokens'})", "most tokens", False),
         (SPEAKS + "answer(result={'stopReason': 'cancelled'})", "it was cancelled", False),
         (SPEAKS + "answer(error={'code': -32603, 'message': '429 slow down'})", "429 slow down", True),
@@ -165,7 +165,7 @@ def test_whatever_is_no_answer_is_said_as_it_is(tmp_path: Path, body: str, error
 def test_one_that_falls_silent_in_a_turn_has_failed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TASKYARD_AGENT_SILENCE", "0.3")
     said = work(Acp(), "go", tmp_path, command=bare(SPEAKS + "time.sleep(60)"))
-    assert (said.error, said.is_retryable) == ("it said nothing for 0.3 s", True)
+    assert (said.error, said.is_retryable) == ("it produced no output for 0.3 s", True)
 
 
 @pytest.mark.req("B-08", "K-02")
@@ -203,7 +203,7 @@ def test_a_program_that_neither_speaks_nor_reads_is_given_up(
     monkeypatch.setenv("TASKYARD_AGENT_SILENCE", "0.3")
     began = time.monotonic()
     said = work(Acp(), "x" * 1_000_000, tmp_path, command=bare(body))
-    assert "did not answer `initialize` within 1 s" in said.error or "said nothing for 0.3 s" in said.error
+    assert "did not answer `initialize` within 1 s" in said.error or "produced no output for 0.3 s" in said.error
     assert time.monotonic() - began < 30
 
 

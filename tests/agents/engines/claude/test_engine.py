@@ -145,7 +145,7 @@ def test_silence_ends_it_but_not_while_a_person_is_asked(tmp_path: Path, monkeyp
     assert run(body, tmp_path, Late()) == TurnResult("Late.")
     monkeypatch.setenv("TASKYARD_AGENT_SILENCE", "0.5")
     said = run("time.sleep(600)", tmp_path)
-    assert ("said nothing for 0.5 s" in said.error, said.is_retryable) == (True, True)
+    assert ("produced no output for 0.5 s" in said.error, said.is_retryable) == (True, True)
 
 
 @pytest.mark.req("K-02")

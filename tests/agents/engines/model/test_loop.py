@@ -180,7 +180,7 @@ def test_a_model_that_tries_every_tool_is_answered_by_each(tmp_path: Path, monke
     [
         ("python:no_such_module:model", "no_such_module"),
         ("python:os:no_such_model", "no_such_model"),
-        ("python:os:path", "is no model of pydantic-ai"),
+        ("python:os:path", "is not a pydantic-ai model"),
         ("nobody:gpt", "Unknown model"),
     ],
 )

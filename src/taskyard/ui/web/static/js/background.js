@@ -172,7 +172,7 @@ export class Background {
   }
 }
 
-/** `pending ─▶ running ─▶ ✗ failed (exit 1)   started 14:01:12 · 41s · told ✓`. @param {JobView} job */
+/** `pending ─▶ running ─▶ ✗ failed (exit 1)   started 14:01:12 · 41s · notified ✓`. @param {JobView} job */
 function strip(job) {
   const parts = job.steps.flatMap((step, index) => [
     index > 0 && el("span", { class: "to", "aria-label": "then" }, "──▶"),
@@ -184,7 +184,7 @@ function strip(job) {
   ]);
   const lasted = age();
   setAge(lasted, job.started_at, job.ended_at, job.paused_ms);
-  const told = job.notified ? " · told ✓" : "";
+  const told = job.notified ? " · notified ✓" : "";
   const times =
     job.started_at !== null &&
     el("span", { class: "times" }, `started ${clock(job.started_at, now())} · `, lasted, told);

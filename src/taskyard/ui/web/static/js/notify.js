@@ -29,7 +29,7 @@ export function notifyOf(now, changed, before) {
 /** The two switches. */
 export function noticeSwitches() {
   return [
-    el("h2", {}, "When somebody must look"),
+    el("h2", {}, "When a job needs attention"),
     toggle("ring a bell", BELL, () => Promise.resolve(true)),
     toggle("show a notice on the desktop", NOTICE, async () => (await Notification.requestPermission()) === "granted"),
   ];

@@ -22,7 +22,7 @@ export class Side {
     this.jobs = new Rows((id) => this.#row("job", id), showJob);
     this.now = el("ul", { class: "rows" });
     this.background = el("ul", { class: "rows" });
-    this.nobody = el("p", { class: "none" }, "Nobody is at work.");
+    this.nobody = el("p", { class: "none" }, "No agent is at work.");
     this.nothing = el("p", { class: "none" }, "Nothing runs.");
     this.running = el("span", {});
     this.waits = el("span", { class: "t-warn" });
@@ -97,7 +97,7 @@ export class Side {
     say(this.more, `${jobs.length - MOST_JOBS} more`);
     say(this.running, snapshot.pill.text);
     say(this.waits, snapshot.pill.waits);
-    say(this.headline, [snapshot.headline, snapshot.pill.line].filter(Boolean).join(" · ") || "Nobody is at work.");
+    say(this.headline, [snapshot.headline, snapshot.pill.line].filter(Boolean).join(" · ") || "No agent is at work.");
     say(this.note, this.page.about.allow_actions ? "" : "Read-only. taskyard web --allow-actions also acts.");
     settle(this.element, ".row");
   }
