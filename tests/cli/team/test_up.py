@@ -163,7 +163,7 @@ def test_what_nobody_can_do_is_named_at_the_end(tmp_path: Path, monkeypatch: pyt
     failed = process("team", "up", "--plan", plan(tmp_path, text), "--agents", "1", "--command", command)
 
     assert failed.code == 1, failed
-    assert "Not done: #1 Impossible: set aside" in failed.out
+    assert "Not done: #1 Impossible: quarantined" in failed.out
     assert "Not done: #2 After it: waits for #1" in failed.out
     assert "Not done: #3 For another: requires cobol" in failed.out
     nothing_is_left("shop")

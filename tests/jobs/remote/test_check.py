@@ -62,7 +62,7 @@ def test_a_place_that_works_says_what_it_is(place: FakePlace) -> None:
         (Remote("x", "rey"), "unknown_backend", "remotes.x.backend", "config.toml"),
         (Remote("x", "fake", url="place"), "bad_url", "does not begin with http://", "http://host"),
         (Remote("x", "fake", url="http://"), "bad_url", "names no host", "http://host"),
-        (Remote("x", "fake", url="http://h:99999"), "bad_url", "no URL", "http://host"),
+        (Remote("x", "fake", url="http://h:99999"), "bad_url", "not a URL", "http://host"),
         (Remote("x", "fake", url="http://ada:pw@h"), "bad_url", "a password", "token_env"),
         (Remote("x", "fake", url="file:///nowhere"), "away", "no server for /nowhere", "x runs"),
         (Remote("x", "fake", url="file:///x", token_env="NO_SUCH"), "token_unset", "$NO_SUCH is not set", "export"),

@@ -347,6 +347,8 @@ def run(
             if inherited is not None:
                 os.close(inherited)  # from here on the running lock identifies this relay
                 inherited = None
+            if not os.path.isdir(host.home):
+                return True  # removed or renamed since the election: the relay would create it again
             relay = Relay(host, database, settings, stay=stay)
             try:
                 _end_on_signals(relay)
