@@ -49,7 +49,8 @@ for number in range(0, count, bunch):
     assert all(job.end and job.end.exit_code == 0 for job in ended)
     del ended, requests
     gc.collect()
-    print(json.dumps([has(os.getpid()), has(jobs._supervisor_server._pid), os.getpid(), jobs._supervisor_server._pid]), flush=True)
+    server = jobs._supervisor_server._pid
+    print(json.dumps([has(os.getpid()), has(server), os.getpid(), server]), flush=True)
 sys.stdin.read()
 """
 
