@@ -175,7 +175,7 @@ def _serve_stdio(args: Args) -> int:
 
 
 def _resources(args: Args, settings: Settings) -> list[dict[str, str]] | None:
-    from taskyard.servers.mcp.callers import local_resources
+    from taskyard.servers.mcp.resource_list import local_resources
 
     return local_resources(args.list, settings)
 

@@ -19,6 +19,7 @@ from mcp.shared._context_streams import create_context_streams
 from mcp.shared.message import SessionMessage
 from mcp_types import jsonrpc_message_adapter
 
+from support.python import run_python
 from support.repo import ROOT
 from taskyard import config
 from taskyard.agents.engines.provider import HARMLESS_TOOLS
@@ -259,6 +260,17 @@ def test_the_first_answer_is_sent_before_anything_heavy_is_loaded() -> None:
     assert json.loads(done.stdout)["id"] == 1
     assert not {"mcp", "pydantic", "anyio", "asyncio", "logging", "typing", "subprocess"}.intersection(loaded)
     assert len(loaded) <= LOADED, loaded
+
+
+@pytest.mark.req("T-05")
+def test_what_the_handshake_uses_imports_no_library_that_another_thread_loads() -> None:
+    loaded = run_python("""
+        import sys
+        import taskyard.servers.mcp.front, taskyard.servers.mcp.resource_list
+        print([name for name in ("mcp", "mcp_types", "pydantic", "anyio") if name in sys.modules])
+    """)
+
+    assert loaded.strip() == "[]"
 
 
 def seconds_to_tools(server: Sequence[str]) -> float:

@@ -9,7 +9,6 @@ The folder of a client over HTTP is the first of its roots that is a folder of t
     with a session (2025-11-25)     the server sends `roots/list` on the stream of the client's first tool call
     without (2026-07-28)            that call is answered with `input_required`, and its retry has the roots
 
-It also builds the entries of `resources/list`: the current list, and the output of every job that has not ended.
 """
 
 from __future__ import annotations
@@ -35,19 +34,16 @@ from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 from pydantic import ValidationError
 
 from taskyard import config
-from taskyard.core.text import escape_control
-from taskyard.errors import Cancelled, TaskyardError
+from taskyard.errors import Cancelled
 from taskyard.integrations.model_context import reminder_config
 from taskyard.jobs.async_jobs import AsyncJobs
-from taskyard.jobs.job_text import state_text
 from taskyard.servers.mcp.piggyback import Piggyback, ReminderCounter
+from taskyard.servers.mcp.resource_list import project_dir
 from taskyard.yard import Yard
 from taskyard.yard import open as open_yard
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from taskyard.config import Settings
-    from taskyard.jobs.model import Job
     from taskyard.servers.mcp.input_lines import Arrivals
 
 
@@ -108,59 +104,6 @@ class ListCalls:
         with anyio.move_on_after(_LIST_CALLS_TIMEOUT):
             for ended in ends:
                 await anyio.to_thread.run_sync(ended.wait, _LIST_CALLS_TIMEOUT, abandon_on_cancel=True)
-
-
-LIST = "taskyard://lists/{list}"
-OUTPUT = "taskyard://jobs/{id}/output"
-TEXT = "text/plain"
-
-#: Outputs on one page.
-PAGE_SIZE = 100
-
-
-def list_resource(name: str) -> dict[str, str]:
-    """Return the resource of the list this connection works on."""
-    return {
-        "uri": LIST.replace("{list}", name),
-        "name": name,
-        "title": f"Tasks of {name}",
-        "description": "The list this connection works on.",
-        "mimeType": TEXT,
-    }
-
-
-def output_resources(jobs: Iterable[Job]) -> list[dict[str, str]]:
-    """Return the output resources of jobs."""
-    return [
-        {
-            "uri": OUTPUT.replace("{id}", job.id),
-            "name": f"{job.id}/output",
-            "title": escape_control(job.description),
-            "description": f"What {job.id} printed so far; it is {state_text(job)}.",
-            "mimeType": TEXT,
-        }
-        for job in jobs
-    ]
-
-
-def local_resources(chosen: str | None, settings: Settings) -> list[dict[str, str]] | None:
-    """Return all resources from local files; None if that is not enough, or fails."""
-    if settings.store != "files":
-        return None
-    from taskyard.jobs.jobs import Jobs
-
-    try:
-        jobs = Jobs(config.home()).list()
-        name = config.list_name(chosen, cwd=project_dir())
-    except (TaskyardError, OSError):
-        return None
-    return [list_resource(name), *output_resources(jobs)] if len(jobs) <= PAGE_SIZE else None
-
-
-def project_dir() -> str:
-    """Return the client's project folder: `CLAUDE_PROJECT_DIR`, else the working folder of this process."""
-    said = os.environ.get("CLAUDE_PROJECT_DIR", "")
-    return said if os.path.isabs(said) and os.path.isdir(said) else os.getcwd()
 
 
 T = TypeVar("T")

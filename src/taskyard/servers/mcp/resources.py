@@ -42,19 +42,10 @@ from taskyard.core.values import nearest
 from taskyard.errors import BadValue, ListNotFound, TaskyardError, UsageError, quote_value
 from taskyard.jobs.job_dir import JobPaths, live_folder
 from taskyard.jobs.output import Output
-from taskyard.servers.mcp import callers as mcp_callers
+from taskyard.servers.mcp import resource_list
 from taskyard.servers.mcp.answers import protocol_error, tasks_page
-from taskyard.servers.mcp.callers import (
-    LIST,
-    OUTPUT,
-    PAGE_SIZE,
-    TEXT,
-    Caller,
-    Callers,
-    Request,
-    list_resource,
-    output_resources,
-)
+from taskyard.servers.mcp.callers import Caller, Callers, Request
+from taskyard.servers.mcp.resource_list import LIST, OUTPUT, PAGE_SIZE, TEXT, list_resource, output_resources
 from taskyard.servers.mcp.sdk_server import YardServer
 from taskyard.storage.async_change_feed import (
     AsyncSubscription,
@@ -151,14 +142,14 @@ class Resources:
     def offer(self, server: YardServer) -> None:
         """Register the resources with `server`."""
         server.resource(
-            mcp_callers.LIST,
+            resource_list.LIST,
             name="list",
             title="A task list",
             description="The tasks of a list, as TaskList shows them.",
             mime_type=TEXT,
         )(self.read_list)
         server.resource(
-            mcp_callers.OUTPUT,
+            resource_list.OUTPUT,
             name="output",
             title="A job's output",
             description="The end of what a background job printed, as much as a model is given.",
