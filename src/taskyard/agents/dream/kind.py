@@ -105,7 +105,7 @@ class Dream(NamedTuple):
         """Run the dream."""
         from taskyard.agents.dream.run import DreamOptions, run_dream
 
-        wish = DreamOptions(
+        options = DreamOptions(
             self.memory,
             tuple(self.sources),
             self.engine,
@@ -115,7 +115,7 @@ class Dream(NamedTuple):
             self.dry_run,
             self.project()._replace(home=context.home),
         )
-        return await run_dream(wish, context)
+        return await run_dream(options, context)
 
     def place(self, settings: config.Settings) -> str:
         """Return the memory folder's real path.

@@ -132,7 +132,7 @@ class _Workspace(NamedTuple):
         return f"{self.work}/sessions"
 
 
-async def run_dream(wish: DreamOptions, context: JobContext) -> Outcome:
+async def run_dream(options: DreamOptions, context: JobContext) -> Outcome:
     """Run a dream and apply its result, or with `dry_run` only show it. The transcript ends with the outcome.
 
     Raises:
@@ -140,7 +140,7 @@ async def run_dream(wish: DreamOptions, context: JobContext) -> Outcome:
         Conflict, StorageError: the result could not be applied; nothing is changed.
     """
     try:
-        outcome = await _run_locked(wish, context)
+        outcome = await _run_locked(options, context)
     except BaseException as error:
         write_note(context, str(error) or "It was stopped: the memory is as it was.")
         raise
@@ -148,26 +148,30 @@ async def run_dream(wish: DreamOptions, context: JobContext) -> Outcome:
     return outcome
 
 
-async def _run_locked(wish: DreamOptions, context: JobContext) -> Outcome:
-    side = DreamDir(wish.memory)
-    if wish.dry_run:
-        scene = _Workspace(wish.memory, f"{context.folder}/dream", staging.last_success(side) / 1e9)
+async def _run_locked(options: DreamOptions, context: JobContext) -> Outcome:
+    side = DreamDir(options.memory)
+    if options.dry_run:
+        scene = _Workspace(options.memory, f"{context.folder}/dream", staging.last_success(side) / 1e9)
         try:
-            return await _DreamRun(wish, context, scene).preview()
+            return await _DreamRun(options, context, scene).preview()
         finally:
             remove_folder(scene.work)
     side.make()
     held = staging.acquire(side)
     try:
         staging.recover(side)
-        if not wish.force:
-            gate = schedule.check_schedule(wish.memory, wish.sources, wish.project, config.load_settings(), held=True)
+        if not options.force:
+            gate = schedule.check_schedule(
+                options.memory, options.sources, options.project, config.load_settings(), held=True
+            )
             schedule.require_ready(gate)
         prior = staging.last_done(side)
         context.tell(phase=STARTING, priorMtime=prior // 1_000_000)
         try:
             claim = staging.claim(side, context.id, time.time_ns())
-            return await _DreamRun(wish, context, _Workspace(wish.memory, side.work, prior / 1e9)).work(side, claim)
+            return await _DreamRun(options, context, _Workspace(options.memory, side.work, prior / 1e9)).work(
+                side, claim
+            )
         finally:
             staging.recover(side)
     finally:
@@ -177,8 +181,8 @@ async def _run_locked(wish: DreamOptions, context: JobContext) -> Outcome:
 class _DreamRun:
     """One running dream."""
 
-    def __init__(self, wish: DreamOptions, context: JobContext, scene: _Workspace) -> None:
-        self._wish = wish
+    def __init__(self, options: DreamOptions, context: JobContext, scene: _Workspace) -> None:
+        self._wish = options
         self._context = context
         self._scene = scene
         self._sessions = self._skipped = 0
@@ -243,10 +247,10 @@ class _DreamRun:
 
     def _turns(self, watch: DreamRecorder) -> TurnRunner:
         """Return the turn runner; it shares rate-limit waits with all agents on the account."""
-        wish = self._wish
-        account = account_of(wish.engine, wish.command, wish.model, wish.project.env)
+        options = self._wish
+        account = account_of(options.engine, options.command, options.model, options.project.env)
         return TurnRunner(
-            wish.project.home,
+            options.project.home,
             account,
             RateLimitPolicy.of(config.load_settings()),
             show=watch.show_limit,
